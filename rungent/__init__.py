@@ -1,0 +1,81 @@
+"""Rungent: an embedded agent runtime on trio.
+
+A host declares an `Agent` with typed `@tool` functions and serves a `Runtime`; the runtime owns
+everything between the model and the user. Start with docs/getting-started.md.
+"""
+
+from rungent.agent import Agent as Agent
+from rungent.agent import RunActivity as RunActivity
+from rungent.errors import ActiveRunConflict as ActiveRunConflict
+from rungent.errors import Conflict as Conflict
+from rungent.errors import IdempotencyKeyReused as IdempotencyKeyReused
+from rungent.errors import InteractionAlreadyResolved as InteractionAlreadyResolved
+from rungent.errors import InteractionMismatch as InteractionMismatch
+from rungent.errors import InvalidRequest as InvalidRequest
+from rungent.errors import InvalidResponse as InvalidResponse
+from rungent.errors import NotFound as NotFound
+from rungent.errors import RungentError as RungentError
+from rungent.errors import RunNotRetryable as RunNotRetryable
+from rungent.errors import RunNotWaiting as RunNotWaiting
+from rungent.errors import RuntimeBusy as RuntimeBusy
+from rungent.errors import ShuttingDown as ShuttingDown
+from rungent.errors import TaskMismatch as TaskMismatch
+from rungent.errors import Unauthenticated as Unauthenticated
+from rungent.events import Event as Event
+from rungent.identity import Identity as Identity
+from rungent.interactions.answers import InteractionResponse as InteractionResponse
+from rungent.interactions.answers import TrustedInteractionResponse as TrustedInteractionResponse
+from rungent.interactions.requests import InteractionRequest as InteractionRequest
+from rungent.interactions.requests import ToolContinuation as ToolContinuation
+from rungent.records import Message as Message
+from rungent.records import Run as Run
+from rungent.records import RunReceipt as RunReceipt
+from rungent.records import Session as Session
+from rungent.records import ToolCall as ToolCall
+from rungent.runtime import Runtime as Runtime
+from rungent.tools.context import ToolContext as ToolContext
+from rungent.tools.decorator import ApprovalPolicy as ApprovalPolicy
+from rungent.tools.decorator import Tool as Tool
+from rungent.tools.decorator import ToolEffect as ToolEffect
+from rungent.tools.decorator import tool as tool
+from rungent.tools.results import DeferredRequest as DeferredRequest
+from rungent.tools.results import ToolResult as ToolResult
+
+__all__ = [
+    "ActiveRunConflict",
+    "Agent",
+    "ApprovalPolicy",
+    "Conflict",
+    "DeferredRequest",
+    "Event",
+    "IdempotencyKeyReused",
+    "Identity",
+    "InteractionAlreadyResolved",
+    "InteractionMismatch",
+    "InteractionRequest",
+    "InteractionResponse",
+    "InvalidRequest",
+    "InvalidResponse",
+    "Message",
+    "NotFound",
+    "Run",
+    "RunActivity",
+    "RunNotRetryable",
+    "RunNotWaiting",
+    "RunReceipt",
+    "RungentError",
+    "Runtime",
+    "RuntimeBusy",
+    "Session",
+    "ShuttingDown",
+    "TaskMismatch",
+    "Tool",
+    "ToolCall",
+    "ToolContext",
+    "ToolContinuation",
+    "ToolEffect",
+    "ToolResult",
+    "TrustedInteractionResponse",
+    "Unauthenticated",
+    "tool",
+]

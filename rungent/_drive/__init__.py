@@ -1,0 +1,1 @@
+"""The trio shell around the pure core: performs actions, keeps deadlines, commits outcomes."""

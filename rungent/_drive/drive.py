@@ -1,0 +1,124 @@
+"""One drive: advance a run until it pauses, ends, is cancelled or the worker stops.
+
+The loop asks the pure core what is next, performs it, and commits what came of it. Source:
+docs/runs.md.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+import trio
+
+from rungent._drive.context import DriveContext
+from rungent._drive.initialise import initialise, resolve_deps
+from rungent._drive.journal import Desk, Journal
+from rungent._drive.model_step import model_step
+from rungent._drive.tool_call import earlier_result, run_tools
+from rungent._lifecycle.actions import CallModel, Initialise, Park, RunTools, SkipDuplicate
+from rungent._lifecycle.opening import Pending
+from rungent._lifecycle.outcomes import Outcome, RunBroke
+from rungent.agent import Agent
+from rungent.llm.port import Model
+from rungent.records import Run, RunStatus
+
+__all__ = ["Drive"]
+
+logger = logging.getLogger("rungent")
+
+CLEANUP_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Drive:
+    """A leased run being advanced by this process.
+
+    `deps` is None when the runtime's provider has to be asked.
+    """
+
+    desk: Desk
+    agent: Agent
+    model: Model
+    run: Run
+    deps: Mapping[str, Any] | None = None
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    journal: Journal = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.desk, self.agent, self.run, self.scope)
+
+    @property
+    def token(self) -> int:
+        """The fencing token under which this drive writes."""
+        return self.run.fencing_token
+
+    async def advance(self) -> None:
+        """Drive the run to its next pause or end.
+
+        Errors of the drive itself fail the run; none is raised. When the drive is cancelled
+        while it still owns the run, because the worker stops, the lease is given back and the
+        run goes on elsewhere.
+        """
+        broken: Outcome | None = None
+        try:
+            with self.scope:
+                await self._loop()
+        except Exception:
+            # Outside the scope: a cancellation of this drive alone is absorbed already.
+            logger.exception("drive of %s crashed", self.run.id)
+            broken = RunBroke("internal_error")
+        finally:
+            with trio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await self._leave(broken)
+
+    async def _leave(self, broken: Outcome | None) -> None:
+        journal = self.journal
+        if journal.lost or journal.run.status is not RunStatus.RUNNING:
+            return
+        try:
+            if broken is not None:
+                await journal.apply_last(broken)
+            else:
+                await self.desk.store.release_lease(self.run.id, self.desk.worker, self.token)
+        except Exception:
+            # The lease expires by itself, and recovery takes over.
+            logger.exception("could not leave %s in order", self.run.id)
+
+    async def _loop(self) -> None:
+        store, journal = self.desk.store, self.journal
+        session = await store.get_session(self.run.session_id)
+        journal.transcript.extend(await store.list_messages(session.id))
+        try:
+            deps = self.deps
+            if deps is None:
+                provider = self.desk.options.dependency_provider
+                deps = await resolve_deps(provider, session, self.run)
+        except Exception:
+            logger.exception("dependencies of %s failed", self.run.id)
+            first = not self.run.state.initialised
+            code = "run_initialization_failed" if first else "context_failed"
+            await journal.apply(RunBroke(code))
+            return
+        context = DriveContext(self.desk, journal, self.agent, self.model, session, deps)
+        pending = await journal.proceed(None)
+        while not isinstance(pending, Park):
+            pending = await journal.proceed(await _perform(context, pending))
+
+
+async def _perform(drive: DriveContext, action: Pending) -> Outcome | None:
+    match action:
+        case Initialise():
+            return await initialise(drive)
+        case CallModel():
+            return await model_step(drive)
+        case RunTools():
+            return await run_tools(drive, action)
+        case SkipDuplicate():
+            return earlier_result(drive, action)
+        case Park():
+            return None
+        case _:
+            assert_never(action)

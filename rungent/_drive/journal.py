@@ -1,0 +1,142 @@
+"""The only writer of a running run: applies outcomes, commits them, keeps the current value.
+
+Commits of one drive happen one after another. A commit that lost its condition, or that the
+store could not make, stops the drive at once: its scope is cancelled and nothing more is
+written. Source: docs/runs.md#leases.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import NoReturn
+
+import trio
+
+from rungent._drive.announce import Announcer
+from rungent._drive.seal import seal
+from rungent._drive.transcript import Transcript
+from rungent._lifecycle.advance import advance
+from rungent._lifecycle.opening import Pending, proceed
+from rungent._lifecycle.outcomes import Outcome
+from rungent._lifecycle.transition import Facts, Transition
+from rungent.agent import Agent
+from rungent.catalog import Catalog
+from rungent.errors import StaleRun
+from rungent.options import Options
+from rungent.records import Run, RunStatus
+from rungent.store.port import Store
+
+__all__ = ["Desk", "Journal", "facts_of"]
+
+logger = logging.getLogger("rungent")
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What every drive of one runtime shares."""
+
+    store: Store
+    announcer: Announcer
+    catalog: Catalog
+    options: Options
+    worker: str
+
+
+def facts_of(desk: Desk, agent: Agent) -> Facts:
+    """What decisions of this moment depend on."""
+    return Facts(
+        agent=agent,
+        catalog=desk.catalog,
+        now=desk.options.now(),
+        max_model_steps=desk.options.max_model_steps,
+        max_identical_tool_failures=desk.options.max_identical_tool_failures,
+        max_recoveries=desk.options.max_recoveries,
+    )
+
+
+class Journal:
+    """The current run of one drive. `scope` is cancelled when the drive must stop."""
+
+    def __init__(self, desk: Desk, agent: Agent, run: Run, scope: trio.CancelScope) -> None:
+        self._desk = desk
+        self._agent = agent
+        self._run = run
+        self._token = run.fencing_token
+        self._scope = scope
+        self._lock = trio.Lock()
+        self._lost = False
+        self.transcript = Transcript(agent, ())
+
+    @property
+    def run(self) -> Run:
+        """The run as last committed by this drive."""
+        return self._run
+
+    @property
+    def lock(self) -> trio.Lock:
+        """Held during a commit and its announcement."""
+        return self._lock
+
+    @property
+    def lost(self) -> bool:
+        """Whether this drive may write nothing more."""
+        return self._lost
+
+    def lose(self) -> None:
+        """Stop the drive: somebody else owns the run, or the store cannot be written."""
+        self._lost = True
+        self._scope.cancel()
+
+    async def apply(self, outcome: Outcome) -> None:
+        """Commit an outcome. Returns once it is stored and announced.
+
+        A cancelled caller either stored nothing or gets the cancellation after the commit.
+        """
+        async with self._lock:
+            await self._commit(advance(self._run, outcome, facts_of(self._desk, self._agent)))
+
+    async def proceed(self, outcome: Outcome | None) -> Pending:
+        """Commit an outcome together with the opening of the next action, which is returned."""
+        async with self._lock:
+            facts = facts_of(self._desk, self._agent)
+            transition, pending = proceed(self._run, outcome, facts)
+            await self._commit(transition)
+        return pending
+
+    async def apply_last(self, outcome: Outcome) -> None:
+        """Commit the last outcome of a drive that broke, if it still owns its run."""
+        if self._lost or self._run.status is not RunStatus.RUNNING:
+            return
+        transition = advance(self._run, outcome, facts_of(self._desk, self._agent))
+        commit = seal(transition, self._desk.options.now())
+        try:
+            await self._desk.store.commit(commit, owner=self._desk.worker, token=self._token)
+        except StaleRun:
+            self._lost = True
+            return
+        self._run = commit.run
+        await self._desk.announcer.announce(commit.run.id, commit.events)
+
+    async def _commit(self, transition: Transition) -> None:
+        if not transition.changes:
+            # Nothing that anybody could see or need: it is stored with the next change.
+            self._run = transition.run
+            return
+        commit = seal(transition, self._desk.options.now())
+        try:
+            await self._desk.store.commit(commit, owner=self._desk.worker, token=self._token)
+        except StaleRun:
+            logger.info("drive of %s stops: the run was advanced elsewhere", self._run.id)
+            await self._stop()
+        except Exception:
+            logger.exception("drive of %s stops: the store failed", self._run.id)
+            await self._stop()
+        self._run = commit.run
+        self.transcript.extend(commit.messages)
+        await self._desk.announcer.announce(commit.run.id, commit.events)
+
+    async def _stop(self) -> NoReturn:
+        self.lose()
+        await trio.sleep_forever()
+        raise AssertionError("the scope of the drive is cancelled")

@@ -1,0 +1,195 @@
+"""One model step: attempts, their deadlines, waits between them, text and waiting ticks.
+
+Source: docs/model-steps.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from typing import cast
+
+import trio
+
+from rungent._drive.context import DriveContext
+from rungent._drive.hosts import call_host
+from rungent._drive.pen import Pen
+from rungent._drive.silence import Silence
+from rungent._lifecycle.outcomes import (
+    ModelGaveUp,
+    ModelReplied,
+    Outcome,
+    Retrying,
+    Ticked,
+    Wrote,
+)
+from rungent._lifecycle.retrying import Failure, Reply, StepFailed, decide_retry, judge
+from rungent.llm.port import ModelCompleted, ModelFailure, ModelRequest, TextDelta
+
+__all__ = ["model_step"]
+
+logger = logging.getLogger("rungent")
+
+
+async def model_step(drive: DriveContext) -> Outcome:
+    """Make the step that was opened, to a reply or a final failure.
+
+    Cancelled: the stream is closed, and nothing is stored that was not stored before.
+    """
+    options = drive.desk.options
+    total = options.model_step_total_timeout_seconds
+    outcome: Outcome | None = None
+    with trio.move_on_after(math.inf if total is None else total) as step_scope:
+        async with trio.open_nursery() as nursery:
+            step = _Step(drive, step_scope)
+            nursery.start_soon(step.pen.run)
+            nursery.start_soon(step.silence.run)
+            outcome = await step.run()
+            nursery.cancel_scope.cancel()
+    return outcome if outcome is not None else ModelGaveUp("model_step_timeout")
+
+
+class _Step:
+    """The state of one step: text so far, silence so far, repetitions so far."""
+
+    def __init__(self, drive: DriveContext, scope: trio.CancelScope) -> None:
+        options = drive.desk.options
+        self._drive = drive
+        self._scope = scope
+        self._completion: ModelCompleted | None = None
+        self.pen = Pen(self._write)
+        self.silence = Silence(
+            self._tick,
+            after=options.model_wait_progress_after_seconds,
+            every=options.model_wait_progress_interval_seconds,
+        )
+
+    async def run(self) -> Outcome:
+        """Attempts until one succeeds or the budget is used up."""
+        try:
+            context = await self._context_text()
+        except Exception:
+            logger.exception("context of %s failed", self._drive.journal.run.id)
+            return ModelGaveUp("context_failed")
+        policy = self._drive.model.retry_policy
+        retries, correction = 0, False
+        while True:
+            verdict = await self._attempt(self._request(context, correction))
+            if isinstance(verdict, Reply):
+                await self.pen.settle()
+                return self._replied(verdict)
+            decision = decide_retry(
+                verdict,
+                retries,
+                policy,
+                remaining_seconds=self._remaining(),
+                chance=random.random(),
+            )
+            if isinstance(decision, StepFailed):
+                return ModelGaveUp(decision.code)
+            retries += 1
+            correction = correction or verdict.reason == "invalid_tool_arguments"
+            await self.pen.drop()
+            await self._announce_retry(verdict, retries, policy.max_retries, decision.delay_seconds)
+            await trio.sleep(decision.delay_seconds)
+
+    async def _context_text(self) -> str:
+        provider = self._drive.agent.context
+        if provider is None:
+            return ""
+        text = cast("object", await call_host(provider, self._drive.tool_context()))
+        if text is None:
+            return ""
+        if not isinstance(text, str):
+            raise TypeError("Agent.context must return a string")
+        return text
+
+    def _request(self, context: str, correction: bool) -> ModelRequest:
+        journal = self._drive.journal
+        return journal.transcript.request(
+            journal.run,
+            context,
+            correction=correction,
+            budget=self._drive.desk.options.context_budget_tokens,
+        )
+
+    def _remaining(self) -> float | None:
+        left = self._scope.deadline - trio.current_time()
+        return None if math.isinf(left) else left
+
+    async def _announce_retry(
+        self, failure: Failure, retry: int, max_retries: int, delay: float
+    ) -> None:
+        named = failure.reason == "invalid_tool_arguments"
+        await self._drive.journal.apply(
+            Retrying(
+                retry=retry,
+                max_retries=max_retries,
+                delay_seconds=delay,
+                reason=failure.reason,
+                tool_name=failure.tool_name if named else None,
+            )
+        )
+        self.silence.broken()
+
+    async def _attempt(self, request: ModelRequest) -> Reply | Failure:
+        """One use of the model, as a value: under its own deadlines, whatever it raises."""
+        options = self._drive.desk.options
+        limit = options.model_step_timeout_seconds
+        self._completion = None
+        try:
+            with (
+                trio.move_on_after(math.inf if limit is None else limit) as whole,
+                trio.CancelScope() as idle,
+            ):
+                await self._read(request, idle)
+        except ModelFailure as failure:
+            return Failure(
+                failure.reason,
+                terminal=failure.terminal,
+                retry_after=failure.retry_after,
+                tool_name=failure.tool_name,
+            )
+        except Exception:
+            logger.exception("model of %s failed", self._drive.journal.run.id)
+            return Failure("internal_error", terminal=True)
+        if self._completion is None:
+            late = whole.cancelled_caught or idle.cancelled_caught
+            return Failure("timeout" if late else "stream_incomplete")
+        return judge(self._completion, self.pen.text)
+
+    async def _read(self, request: ModelRequest, idle: trio.CancelScope) -> None:
+        limit = self._drive.desk.options.model_idle_timeout_seconds
+        async with self._drive.model.stream(request) as chunks:
+            async for chunk in chunks:
+                if limit is not None:
+                    idle.deadline = trio.current_time() + limit
+                if isinstance(chunk, TextDelta):
+                    self.pen.put(chunk.text)
+                elif isinstance(chunk, ModelCompleted):
+                    if not self.pen.text:
+                        self.pen.put(chunk.text)
+                    self._completion = chunk
+                    return
+
+    def _replied(self, reply: Reply) -> ModelReplied:
+        transcript = self._drive.journal.transcript
+        calls = transcript.identified(reply.calls)
+        echo = self._completion.echo if self._completion is not None else None
+        transcript.expect_echo(calls, echo)
+        return ModelReplied(
+            text=reply.text,
+            calls=calls,
+            finish_reason=reply.finish_reason,
+            provider_request_id=reply.provider_request_id,
+            usage=reply.usage,
+            text_shown=self.pen.shown,
+        )
+
+    async def _write(self, text: str) -> None:
+        await self._drive.journal.apply(Wrote(text))
+        self.silence.broken()
+
+    async def _tick(self, first: bool, elapsed_seconds: int) -> None:
+        await self._drive.journal.apply(Ticked(first, elapsed_seconds))

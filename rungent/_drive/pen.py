@@ -1,0 +1,77 @@
+"""Writing assistant text: whatever piled up during the last write becomes one delta.
+
+A delta is never delayed while nothing is being written, and the reader of the provider's stream
+never waits for the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from rungent.text import storable
+
+__all__ = ["Pen"]
+
+
+class Pen:
+    """Collects text with `put` and writes it from its own task, `run`.
+
+    White space before the first visible character is dropped. `text` is all text since the last
+    `drop`, `shown` says whether any of it was written.
+    """
+
+    def __init__(self, write: Callable[[str], Awaitable[None]]) -> None:
+        self._write = write
+        self._pieces: list[str] = []
+        self._waiting: list[str] = []
+        self._wake = trio.Event()
+        self._idle: trio.Event | None = None
+        self._busy = False
+        self.shown = False
+
+    @property
+    def text(self) -> str:
+        """Everything put since the last drop, as it was or will be written."""
+        return "".join(self._pieces)
+
+    def put(self, text: str) -> None:
+        """Take text to write as soon as possible."""
+        if not self._pieces:
+            text = text.lstrip()
+        if not text:
+            return
+        clean = storable(text)
+        self._pieces.append(clean)
+        self._waiting.append(clean)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._wake.wait()
+            self._wake = trio.Event()
+            while self._waiting:
+                text = "".join(self._waiting)
+                self._waiting.clear()
+                self._busy = True
+                self.shown = True
+                await self._write(text)
+                self._busy = False
+            if self._idle is not None:
+                self._idle.set()
+
+    async def settle(self) -> None:
+        """Wait until all text is written."""
+        if self._waiting or self._busy:
+            self._idle = trio.Event()
+            await self._idle.wait()
+            self._idle = None
+
+    async def drop(self) -> None:
+        """Forget the text of a failed attempt, once the write in flight is over."""
+        self._waiting.clear()
+        await self.settle()
+        self._pieces.clear()
+        self.shown = False

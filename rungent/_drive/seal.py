@@ -1,0 +1,64 @@
+"""Sealing a transition: ids, sequence numbers and times, right before it is stored."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from rungent._lifecycle.transition import MessageDraft, Transition
+from rungent.events import Event
+from rungent.ids import new_id
+from rungent.records import Message, Run
+from rungent.store.port import Commit
+
+__all__ = ["seal", "seal_message"]
+
+
+def seal(transition: Transition, now: datetime, *, created: bool = False) -> Commit:
+    """The commit that stores a transition at `now`.
+
+    The run's version grows by one, except for a run that is `created` by it.
+    """
+    before = transition.run
+    events = tuple(
+        Event(
+            id=new_id("evt_"),
+            seq=before.event_seq + number,
+            type=draft.type,
+            session_id=before.session_id,
+            run_id=before.id,
+            created_at=now,
+            data=dict(draft.data),
+        )
+        for number, draft in enumerate(transition.events, start=1)
+    )
+    run = before.model_copy(
+        update={
+            "event_seq": before.event_seq + len(events),
+            "version": before.version if created else before.version + 1,
+            "updated_at": now,
+        }
+    )
+    return Commit(
+        run=run,
+        events=events,
+        messages=tuple(seal_message(draft, run, now) for draft in transition.messages),
+        claims=transition.claims,
+        interactions=transition.interactions,
+        tasks=transition.tasks,
+    )
+
+
+def seal_message(draft: MessageDraft, run: Run, now: datetime, *, id: str = "") -> Message:
+    """The stored form of a transcript entry of `run`."""
+    return Message(
+        id=id or new_id("msg_"),
+        session_id=run.session_id,
+        run_id=run.id,
+        role=draft.role,
+        content=draft.content,
+        tool_calls=draft.tool_calls,
+        tool_call_id=draft.tool_call_id,
+        name=draft.name,
+        public=draft.public,
+        created_at=now,
+    )

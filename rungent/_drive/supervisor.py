@@ -1,0 +1,214 @@
+"""Every drive of this process: starting, capacity, leases, sweeps, stopping.
+
+Source: docs/runs.md#leases.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import trio
+
+from rungent._drive.claims import claimed
+from rungent._drive.drive import Drive
+from rungent._drive.journal import Desk
+from rungent.agent import Agent
+from rungent.errors import NotFound, RuntimeBusy, ShuttingDown, StaleRun
+from rungent.llm.port import Model
+from rungent.records import Lease, Run
+
+__all__ = ["Supervisor"]
+
+logger = logging.getLogger("rungent")
+
+SWEEP_PAGE = 100
+
+
+class Supervisor:
+    """Owns the drives. `run()` holds their nursery; nothing is driven outside it."""
+
+    def __init__(self, desk: Desk, agents: Mapping[str, Agent], model: Model) -> None:
+        self._desk = desk
+        self._agents = agents
+        self._model = model
+        self._drives: dict[str, Drive] = {}
+        self._reserved: dict[str, int] = {}
+        self._nursery: trio.Nursery | None = None
+        self._context: contextvars.Context | None = None
+        self._kick = trio.Event()
+        self._all_done = trio.Event()
+        self._draining = False
+
+    @property
+    def accepting(self) -> bool:
+        """Whether new drives may start."""
+        return self._nursery is not None and not self._draining
+
+    @property
+    def busy(self) -> bool:
+        """Whether as many runs are driven as allowed."""
+        limit = self._desk.options.max_concurrent_runs
+        return limit is not None and len(self._drives) >= limit
+
+    def require_accepting(self) -> None:
+        """Raise ShuttingDown unless the runtime serves and is not stopping."""
+        if not self.accepting:
+            raise ShuttingDown("The runtime is not serving.")
+
+    def refusal(self) -> RuntimeBusy | None:
+        """Why no further run may be created now, or None."""
+        if self.busy and len(self._reserved) >= self._desk.options.max_queued_runs:
+            return RuntimeBusy("Too many runs are waiting.")
+        return None
+
+    def lease(self) -> Lease:
+        """A lease for this worker from now on."""
+        options = self._desk.options
+        expires = options.now() + timedelta(seconds=options.lease_seconds)
+        return Lease(owner=self._desk.worker, expires_at=expires)
+
+    def reserve(self, run: Run) -> None:
+        """Remember a queued run that this worker created, to keep its reservation alive."""
+        self._reserved[run.id] = run.fencing_token
+
+    def start(self, run: Run, deps: Mapping[str, Any] | None = None) -> None:
+        """Drive a run that is leased to this worker.
+
+        The drive belongs to the runtime: it outlives the caller and sees none of the caller's
+        context variables. After a stop the lease simply expires.
+        """
+        if self._nursery is None or self._context is None:
+            return
+        drive = Drive(self._desk, self._agents[run.agent_name], self._model, run, deps)
+        self._reserved.pop(run.id, None)
+        self._drives[run.id] = drive
+        self._all_done = trio.Event()
+        self._context.run(self._nursery.start_soon, self._supervise, drive)
+
+    def stop_drive(self, run_id: str) -> Drive | None:
+        """Cancel the local drive of a run that was ended by somebody else's commit."""
+        self._reserved.pop(run_id, None)
+        drive = self._drives.get(run_id)
+        if drive is not None:
+            drive.journal.lose()
+        return drive
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Hold the nursery of all drives until cancelled."""
+        self._context = contextvars.copy_context()
+        self._draining = False
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self._renew_forever)
+                nursery.start_soon(self._sweep_forever)
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Refuse new drives, give the present ones time, then cancel them.
+
+        Returns once every drive has left its run in order.
+        """
+        self._draining = True
+        with trio.move_on_after(grace_seconds):
+            await self._until_idle()
+        for drive in self._drives.values():
+            drive.scope.cancel()
+        await self._until_idle()
+
+    async def sweep(self) -> int:
+        """Claim what nobody drives, as far as capacity allows; returns how many were claimed."""
+        if not self.accepting:
+            return 0
+        now = self._desk.options.now()
+        candidates = await self._desk.store.list_claimable(
+            list(self._agents), self._desk.worker, now, limit=SWEEP_PAGE
+        )
+        count = 0
+        for candidate in candidates:
+            if self.busy or not self.accepting:
+                break
+            if candidate.id not in self._drives and await self._claim(candidate):
+                count += 1
+        return count
+
+    async def _claim(self, candidate: Run) -> bool:
+        decide = claimed(self.lease(), self._desk.options.now)
+        try:
+            run = await self._desk.store.claim_run(
+                candidate.id, self._desk.worker, self._desk.options.now(), decide
+            )
+        except (StaleRun, NotFound):
+            return False
+        except Exception:
+            logger.exception("could not claim %s", candidate.id)
+            return False
+        events = await self._desk.store.list_events(run.id, after=candidate.event_seq, limit=10)
+        await self._desk.announcer.announce(run.id, events)
+        self.start(run)
+        return True
+
+    async def _supervise(self, drive: Drive) -> None:
+        try:
+            await drive.advance()
+        finally:
+            self._drives.pop(drive.run.id, None)
+            self._kick.set()
+            if not self._drives:
+                self._all_done.set()
+
+    async def _until_idle(self) -> None:
+        while self._drives:
+            await self._all_done.wait()
+
+    async def _sweep_forever(self) -> None:
+        while True:
+            self._kick = trio.Event()
+            try:
+                await self.sweep()
+            except Exception:
+                logger.exception("the recovery sweep failed")
+            with trio.move_on_after(self._desk.options.recovery_interval_seconds):
+                await self._kick_when_useful()
+
+    async def _kick_when_useful(self) -> None:
+        """Wait for the end of a drive, which matters only while runs are queued here."""
+        while True:
+            await self._kick.wait()
+            if self._reserved:
+                return
+            self._kick = trio.Event()
+
+    async def _renew_forever(self) -> None:
+        options = self._desk.options
+        while True:
+            await trio.sleep(options.lease_renew_seconds)
+            held = {drive.run.id: drive for drive in self._drives.values()}
+            tokens = {run_id: drive.token for run_id, drive in held.items()}
+            deadline = options.lease_seconds - options.lease_renew_seconds
+            kept: set[str] = set()
+            with trio.move_on_after(deadline):
+                kept = await self._renew(tokens | self._reserved)
+            for run_id, drive in held.items():
+                if run_id not in kept:
+                    logger.warning("lease of %s was lost", run_id)
+                    drive.journal.lose()
+
+    async def _renew(self, tokens: Mapping[str, int]) -> set[str]:
+        """The run ids still held; retried while the store fails, until the caller's deadline."""
+        while tokens:
+            try:
+                return await self._desk.store.renew_lease(
+                    tokens, self._desk.worker, self.lease().expires_at
+                )
+            except Exception:
+                logger.exception("could not renew leases")
+                await trio.sleep(1)
+        return set()

@@ -1,0 +1,89 @@
+"""The session's messages as one drive knows them, and the requests made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rungent._lifecycle.prompt import BYTES_PER_TOKEN, Entry, entry_of, fit, system_text
+from rungent.agent import Agent
+from rungent.ids import new_call_id
+from rungent.llm.port import Echo, ModelRequest
+from rungent.records import Message, Run, ToolCall
+from rungent.text import dump_json, storable, to_json_value
+from rungent.tools.builtin import builtin_specs, function_spec
+
+__all__ = ["Transcript"]
+
+
+class Transcript:
+    """Grows with every commit of the drive. Reasoning echoes live here and nowhere else."""
+
+    def __init__(self, agent: Agent, messages: Iterable[Message]) -> None:
+        self._agent = agent
+        self._builtin = builtin_specs()
+        self._entries: list[Entry] = []
+        self._call_ids: set[str] = set()
+        self._results: dict[str, str] = {}
+        self._echo: tuple[tuple[str, ...], Echo] | None = None
+        self.extend(messages)
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """Add committed messages at the end."""
+        for message in messages:
+            ids = tuple(call.id for call in message.tool_calls if call.id is not None)
+            self._call_ids.update(ids)
+            if message.tool_call_id is not None:
+                self._results[message.tool_call_id] = message.content
+            echo = self._echo[1] if ids and self._echo and self._echo[0] == ids else None
+            self._entries.append(entry_of(message, echo))
+
+    def expect_echo(self, calls: Iterable[ToolCall], echo: Echo | None) -> None:
+        """Keep what the provider wants back with the message that will hold these calls."""
+        ids = tuple(call.id for call in calls if call.id is not None)
+        self._echo = None if echo is None else (ids, echo)
+
+    def result_of(self, call_id: str) -> str | None:
+        """The tool message that answered a call, if it is in the transcript."""
+        return self._results.get(call_id)
+
+    def identified(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+        """The calls with storable contents and ids that are unique in the session."""
+        taken = set(self._call_ids)
+        named: list[ToolCall] = []
+        for call in calls:
+            call_id = storable(call.id) if call.id else ""
+            if not call_id or call_id in taken:
+                call_id = new_call_id(taken)
+            taken.add(call_id)
+            arguments = {
+                storable(key): to_json_value(value) for key, value in call.arguments.items()
+            }
+            named.append(ToolCall(storable(call.name), arguments, call_id))
+        return tuple(named)
+
+    def request(self, run: Run, context: str, *, correction: bool, budget: int) -> ModelRequest:
+        """The request of the next attempt; `budget` is in tokens."""
+        tools = self._tools(run)
+        fixed = len(dump_json({"tools": tools}).encode())
+        system = system_text(
+            self._agent.instructions, context, left_out=False, correction=correction
+        )
+        room = budget * BYTES_PER_TOKEN - fixed - len(system.encode())
+        begin = fit(self._entries, room)
+        if begin:
+            system = system_text(
+                self._agent.instructions, context, left_out=True, correction=correction
+            )
+        messages: list[Mapping[str, Any]] = [{"role": "system", "content": system}]
+        messages.extend(entry.wire for entry in self._entries[begin:])
+        return ModelRequest(messages=tuple(messages), tools=tools, model=self._agent.model)
+
+    def _tools(self, run: Run) -> tuple[Mapping[str, Any], ...]:
+        answered = run.state.answer is not None
+        offered = [
+            function_spec(tool)
+            for tool in self._agent.tools
+            if answered or not tool.requires_interaction_response
+        ]
+        return (*self._builtin, *offered)

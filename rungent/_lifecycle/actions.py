@@ -1,0 +1,119 @@
+"""What a run may need next: a closed union of small frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from rungent.records import Call
+from rungent.tools.arguments import Arguments
+from rungent.tools.decorator import AnyTool
+
+__all__ = [
+    "Action",
+    "AnswerProgress",
+    "CallModel",
+    "GiveUp",
+    "Initialise",
+    "Invocation",
+    "LeaveInDoubt",
+    "Park",
+    "Refuse",
+    "RunTools",
+    "SkipDuplicate",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Nothing to do: the run waits or has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Initialise:
+    """Ask the host's activity and initializer callbacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Make model step `step`; `resumed` when a lost worker had begun it."""
+
+    step: int
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A checked call with its tool and validated arguments."""
+
+    call: Call
+    tool: AnyTool
+    arguments: Arguments
+
+
+@dataclass(frozen=True, slots=True)
+class RunTools:
+    """Execute these calls together; more than one only for parallel reads."""
+
+    invocations: tuple[Invocation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Settle a call as failed without executing it.
+
+    `key` is the streak key of identical failures, None for what never counts; `note` replaces
+    the catalog text for the model only; `shown` says whether clients see a `tool.failed`.
+    """
+
+    call: Call
+    code: str
+    key: str | None = None
+    note: str | None = None
+    details: tuple[dict[str, JsonValue], ...] = ()
+    shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerProgress:
+    """Settle a `report_progress` call with its checked message."""
+
+    call: Call
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkipDuplicate:
+    """Settle a call as a repetition of `earlier_id`, without executing it."""
+
+    call: Call
+    tool: AnyTool
+    earlier_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveInDoubt:
+    """Settle a call that a lost worker had begun and that must not run twice."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """End the run as failed with this code."""
+
+    code: str
+
+
+Action = (
+    Park
+    | Initialise
+    | CallModel
+    | RunTools
+    | Refuse
+    | AnswerProgress
+    | SkipDuplicate
+    | LeaveInDoubt
+    | GiveUp
+)

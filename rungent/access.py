@@ -1,0 +1,141 @@
+"""Owned reads: sessions, runs and events that an identity may see, page by page.
+
+A thing of another owner is answered like one that does not exist. Source: docs/runtime.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Collection
+from datetime import datetime
+from typing import TypeVar
+
+from rungent.errors import InvalidRequest, NotFound
+from rungent.events import Event
+from rungent.identity import Identity
+from rungent.records import Message, Run, Session
+from rungent.store.feed import EventStream
+from rungent.store.port import Cursor, Store
+
+__all__ = ["Access", "OwnedStream", "page_limit"]
+
+MAX_PAGE = 500
+T = TypeVar("T")
+
+
+def page_limit(limit: object) -> int:
+    """`limit` when it is 1–500, else InvalidRequest."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
+        raise InvalidRequest.at(
+            "query", "limit", message=f"limit must be 1 to {MAX_PAGE}", kind="out_of_range"
+        )
+    return limit
+
+
+class Access:
+    """Reads of one runtime, limited to what the asking identity owns."""
+
+    def __init__(self, store: Store, agent_names: Collection[str]) -> None:
+        self._store = store
+        self._agent_names = agent_names
+
+    async def session(self, session_id: str, identity: Identity) -> Session:
+        """The session of a registered agent, if `identity` owns it, else NotFound."""
+        session = await self._store.get_session(session_id)
+        owner = Identity(session.subject_id, session.tenant_id)
+        if owner != identity or session.agent_name not in self._agent_names:
+            raise NotFound("There is no such session.")
+        return session
+
+    async def run(self, run_id: str, identity: Identity) -> tuple[Run, Session]:
+        """The run with its session, if `identity` owns it, else NotFound."""
+        run = await self._store.get_run(run_id)
+        try:
+            return run, await self.session(run.session_id, identity)
+        except NotFound:
+            raise NotFound("There is no such run.") from None
+
+    async def messages(self, session: Session) -> list[Message]:
+        """The whole transcript, tool messages included, oldest first."""
+        return await self._store.list_messages(session.id)
+
+    async def sessions(
+        self, identity: Identity, limit: int, cursor: str | None
+    ) -> tuple[list[Session], str | None]:
+        """A page of the identity's sessions, newest `updated_at` first, and the next cursor."""
+        limit = page_limit(limit)
+        rows = await self._store.list_sessions(
+            identity, self._agent_names, limit=limit + 1, after=_decode(cursor)
+        )
+        return _page(rows, limit, lambda session: (session.updated_at, session.id))
+
+    async def runs(
+        self, session: Session, limit: int, cursor: str | None
+    ) -> tuple[list[Run], str | None]:
+        """A page of the session's runs, oldest first, and the next cursor."""
+        limit = page_limit(limit)
+        rows = await self._store.list_runs(session.id, limit=limit + 1, after=_decode(cursor))
+        return _page(rows, limit, lambda run: (run.created_at, run.id))
+
+
+class OwnedStream:
+    """An event stream that checks once that its reader owns the run."""
+
+    def __init__(
+        self, access: Access, stream: EventStream, run_id: str, identity: Identity
+    ) -> None:
+        self._access = access
+        self._stream = stream
+        self._run_id = run_id
+        self._identity = identity
+        self._checked = False
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the stream ended only because the runtime drains."""
+        return self._stream.interrupted
+
+    async def check(self) -> None:
+        """Raise NotFound unless the reader owns the run."""
+        if not self._checked:
+            await self._access.run(self._run_id, self._identity)
+            self._checked = True
+
+    async def batch(self) -> list[Event]:
+        """The next events, at least one; empty at the end. Cancelling it loses nothing."""
+        await self.check()
+        return await self._stream.batch()
+
+    def __aiter__(self) -> OwnedStream:
+        return self
+
+    async def __anext__(self) -> Event:
+        await self.check()
+        return await self._stream.__anext__()
+
+
+def _page(rows: list[T], limit: int, key: Callable[[T], Cursor]) -> tuple[list[T], str | None]:
+    shown = rows[:limit]
+    return shown, _encode(key(shown[-1])) if len(rows) > limit else None
+
+
+def _encode(cursor: Cursor) -> str:
+    text = json.dumps([cursor[0].isoformat(), cursor[1]], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str | None) -> Cursor | None:
+    if cursor is None:
+        return None
+    try:
+        padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
+        moment, row_id = json.loads(base64.urlsafe_b64decode(padded))
+        at = datetime.fromisoformat(moment)
+        if at.tzinfo is None or not isinstance(row_id, str):
+            raise ValueError("not a cursor")
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise InvalidRequest.at(
+            "query", "cursor", message="the cursor is not valid", kind="invalid_cursor"
+        ) from None
+    return at, row_id

@@ -1,0 +1,151 @@
+"""Creating sessions and runs: checks of what callers give, and the rows that come of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Literal, cast, get_args
+
+from pydantic import JsonValue
+
+from rungent._drive.claims import started
+from rungent._drive.seal import seal, seal_message
+from rungent._lifecycle.transition import MessageDraft, Transition
+from rungent.errors import InvalidRequest
+from rungent.identity import Identity
+from rungent.ids import Now, new_id
+from rungent.records import Lease, Run, RunStatus, Session
+from rungent.store.port import Commit
+from rungent.text import canonical_json, dump_json, storable, to_json_value
+
+__all__ = [
+    "IfActive",
+    "checked_if_active",
+    "checked_input",
+    "checked_key",
+    "checked_resource",
+    "checked_title",
+    "new_run",
+    "new_session",
+    "request_digest",
+]
+
+IfActive = Literal["reject", "cancel_waiting"]
+TITLE_LIMIT = 200
+KEY_LIMIT = 200
+RESOURCE_LIMIT_BYTES = 16 * 1024
+
+
+def checked_title(title: object) -> str | None:
+    """The trimmed title of 1–200 characters, or None. InvalidRequest for anything else."""
+    if title is None:
+        return None
+    text = storable(title).strip() if isinstance(title, str) else ""
+    if not 1 <= len(text) <= TITLE_LIMIT:
+        raise InvalidRequest.at(
+            "body", "title", message=f"title must have 1 to {TITLE_LIMIT} characters"
+        )
+    return text
+
+
+def checked_resource(resource: object) -> dict[str, JsonValue]:
+    """The resource as a JSON object of at most 16 KiB, `{}` for None. InvalidRequest otherwise."""
+    if resource is None:
+        return {}
+    value = to_json_value(cast("object", resource)) if isinstance(resource, Mapping) else None
+    if not isinstance(value, dict):
+        raise InvalidRequest.at("body", "resource", message="resource must be a JSON object")
+    if len(dump_json(value).encode()) > RESOURCE_LIMIT_BYTES:
+        raise InvalidRequest.at("body", "resource", message="resource must be at most 16 KiB")
+    return value
+
+
+def checked_input(content: object, limit: int) -> str:
+    """The trimmed input of 1 to `limit` characters. InvalidRequest for anything else."""
+    text = storable(content).strip() if isinstance(content, str) else ""
+    if not 1 <= len(text) <= limit:
+        raise InvalidRequest.at("body", "input", message=f"input must have 1 to {limit} characters")
+    return text
+
+
+def checked_if_active(if_active: object) -> IfActive:
+    """The mode, or InvalidRequest."""
+    if if_active == "reject":
+        return "reject"
+    if if_active == "cancel_waiting":
+        return "cancel_waiting"
+    allowed = ", ".join(get_args(IfActive))
+    raise InvalidRequest.at("body", "if_active", message=f"if_active must be one of {allowed}")
+
+
+def checked_key(key: object) -> str | None:
+    """The trimmed idempotency key of 1–200 characters, or None. InvalidRequest otherwise."""
+    if key is None:
+        return None
+    text = storable(key).strip() if isinstance(key, str) else ""
+    if not 1 <= len(text) <= KEY_LIMIT:
+        raise InvalidRequest.at(
+            "header",
+            "idempotency-key",
+            message=f"Idempotency-Key must have 1 to {KEY_LIMIT} characters",
+        )
+    return text
+
+
+def request_digest(operation: str, fields: Mapping[str, JsonValue]) -> str:
+    """What makes two requests under one idempotency key the same request."""
+    return hashlib.sha256(canonical_json({"operation": operation, **fields}).encode()).hexdigest()
+
+
+def new_session(
+    identity: Identity,
+    agent_name: str,
+    *,
+    title: str | None,
+    resource: dict[str, JsonValue],
+    now: Now,
+) -> Session:
+    """A session that `identity` owns."""
+    moment = now()
+    return Session(
+        id=new_id("ses_"),
+        agent_name=agent_name,
+        subject_id=identity.subject_id,
+        tenant_id=identity.tenant_id,
+        title=title,
+        resource=resource,
+        created_at=moment,
+        updated_at=moment,
+    )
+
+
+def new_run(
+    session: Session,
+    content: str,
+    *,
+    lease: Lease,
+    claim: bool,
+    key: str | None,
+    digest: str,
+    now: Now,
+) -> Commit:
+    """The commit that creates a run with its user message: claimed, or queued and reserved."""
+    moment, message_id = now(), new_id("msg_")
+    run = Run(
+        id=new_id("run_"),
+        session_id=session.id,
+        agent_name=session.agent_name,
+        status=RunStatus.QUEUED,
+        input=content,
+        input_message_id=message_id,
+        idempotency_key=key,
+        request_digest=digest if key is not None else None,
+        lease=lease,
+        created_at=moment,
+        updated_at=moment,
+    )
+    transition = started(run, lease) if claim else Transition(run)
+    commit = seal(transition, moment, created=True)
+    said = MessageDraft("user", content, public=True)
+    message = seal_message(said, run, moment, id=message_id)
+    return Commit(run=commit.run, events=commit.events, messages=(message,))

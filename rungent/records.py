@@ -1,0 +1,294 @@
+"""Stored values: sessions, messages, runs and the rows that belong to a run, all frozen.
+
+A run's position is data, because runs pause for days and outlive processes: its status, the
+calls of the turn that are still open, and what it waits for. Source: docs/runs.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from rungent.events import Effect, Usage
+from rungent.interactions.answers import TrustedInteractionResponse
+
+__all__ = [
+    "ACTIVE",
+    "ActivityTexts",
+    "Call",
+    "ExternalTask",
+    "FailureStreak",
+    "Interaction",
+    "Lease",
+    "Message",
+    "Opened",
+    "Progress",
+    "Run",
+    "RunReceipt",
+    "RunState",
+    "RunStatus",
+    "Session",
+    "Settled",
+    "ToolCall",
+    "ToolClaim",
+    "Waiting",
+]
+
+
+class RunStatus(StrEnum):
+    """Where a run stands. The first four are active, the others terminal."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING_INPUT = "waiting_input"
+    WAITING_EXTERNAL = "waiting_external"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ACTIVE = frozenset(
+    {RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.WAITING_INPUT, RunStatus.WAITING_EXTERNAL}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as a model or a host asks for it; `id` is None where the provider sent none."""
+
+    name: str
+    arguments: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    id: str | None = None
+
+
+class Record(BaseModel):
+    """A stored value."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Session(Record):
+    """A conversation that one identity owns. `updated_at` moves with messages and title."""
+
+    id: str
+    agent_name: str
+    subject_id: str
+    tenant_id: str | None = None
+    title: str | None = None
+    resource: dict[str, JsonValue] = {}
+    message_count: int = 0
+    created_at: datetime
+    updated_at: datetime
+
+
+class Message(Record):
+    """One entry of a session's transcript.
+
+    `public` marks what clients may list: user messages and final answers. `position` counts
+    from 1 in the session and is given by the store (0 before).
+    """
+
+    id: str
+    session_id: str
+    run_id: str
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+    public: bool = False
+    position: int = 0
+    created_at: datetime
+
+
+class ActivityTexts(Record):
+    """The host's public working texts of a run, stored with it."""
+
+    message: str
+    waiting_message: str
+    long_wait_message: str
+    continuation_message: str
+    public: dict[str, JsonValue] = {}
+
+
+class Progress(Record):
+    """The last progress report of a call whose row is still open."""
+
+    message: str
+    public: JsonValue = None
+
+
+class Opened(Record):
+    """An execution that was opened: what the ledger knows of it.
+
+    `arguments` are the normalised ones and `digest` is their fingerprint; `attempts` counts
+    executions, above 1 after a worker was lost.
+    """
+
+    effect: Effect
+    arguments: dict[str, JsonValue]
+    digest: str
+    attempts: int = 1
+    started_at: datetime
+
+
+class Settled(Record):
+    """How a call ended: its tool message, kept until call order lets it follow.
+
+    `counts` says what it means for the streak of identical failures under `key`.
+    """
+
+    content: str
+    counts: Literal["failure", "success", "nothing"] = "nothing"
+    key: str = ""
+
+
+class Call(Record):
+    """One call of the open turn, in the order of the transcript.
+
+    `made` calls come from the runtime itself, not from the model. `opened` is set while and after
+    an execution, `settled` once the call is over.
+    """
+
+    id: str
+    name: str
+    arguments: dict[str, JsonValue]
+    made: bool = False
+    approved: bool = False
+    opened: Opened | None = None
+    progress: Progress | None = None
+    settled: Settled | None = None
+    answer: TrustedInteractionResponse | None = None
+
+
+class Waiting(Record):
+    """What a paused run waits for: an interaction or an external task, and the call it is for."""
+
+    kind: Literal["input", "external"]
+    id: str
+    call_id: str
+
+
+class FailureStreak(Record):
+    """How often in a row the same call failed. `key` is tool name and argument fingerprint."""
+
+    key: str
+    count: int
+
+
+class RunState(Record):
+    """The part of a run that only the lifecycle reads: stored as one JSON value.
+
+    `done` maps the fingerprint of each successful call that may not be repeated to its call id.
+    `step_open` says that a model step was begun and not completed. `recoveries` counts takeovers
+    since the last completed step or settled call.
+    """
+
+    initialised: bool = False
+    activity: ActivityTexts | None = None
+    activity_open: bool = False
+    step_open: bool = False
+    turn: tuple[Call, ...] = ()
+    done: dict[str, str] = {}
+    streak: FailureStreak | None = None
+    usage: Usage | None = None
+    answer: TrustedInteractionResponse | None = None
+    waiting: Waiting | None = None
+    recoveries: int = 0
+
+
+class Lease(Record):
+    """Who may advance a run, and until when. A queued run's lease is its reservation."""
+
+    owner: str
+    expires_at: datetime
+
+
+class Run(Record):
+    """One answer to one user message: status, counters, lease and state."""
+
+    id: str
+    session_id: str
+    agent_name: str
+    status: RunStatus
+    input: str
+    input_message_id: str
+    idempotency_key: str | None = None
+    request_digest: str | None = None
+    retried_from: str | None = None
+    event_seq: int = 0
+    model_steps: int = 0
+    state: RunState = RunState()
+    failure_code: str | None = None
+    failure_retryable: bool | None = None
+    lease: Lease | None = None
+    fencing_token: int = 0
+    version: int = 1
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def active(self) -> bool:
+        """Whether the run can still change."""
+        return self.status in ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class RunReceipt:
+    """What a caller gets for a run it created, answered or retried."""
+
+    run_id: str
+    status: RunStatus
+    replayed: bool = False
+    retried_from: str | None = None
+
+
+class ToolClaim(Record):
+    """A ledger row: one call that was opened for execution, and how it ended."""
+
+    run_id: str
+    call_id: str
+    tool_name: str
+    effect: Effect
+    arguments: dict[str, JsonValue]
+    arguments_digest: str
+    state: Literal["started", "succeeded", "failed", "deferred", "in_doubt", "cancelled"]
+    code: str | None = None
+    idempotency_key: str
+    attempts: int = 1
+    fencing_token: int
+    started_at: datetime | None = None
+    settled_at: datetime | None = None
+
+
+class Interaction(Record):
+    """A question or approval. `frozen_call` is the call that an answer sets free."""
+
+    id: str
+    run_id: str
+    tool_call_id: str
+    kind: Literal["text", "choice", "form", "approval"]
+    request: dict[str, JsonValue]
+    frozen_call: dict[str, JsonValue] | None = None
+    status: Literal["pending", "resolved"] = "pending"
+    outcome: str | None = None
+    response: JsonValue = None
+    created_at: datetime
+    resolved_at: datetime | None = None
+
+
+class ExternalTask(Record):
+    """Host work that a run waits for."""
+
+    run_id: str
+    task_id: str
+    call_id: str
+    state: Literal["waiting", "completed", "failed", "cancelled"] = "waiting"
+    message: str
+    public: JsonValue = None
+    created_at: datetime
+    settled_at: datetime | None = None
