@@ -1,0 +1,55 @@
+"""The gate: style, types, tests with coverage, and the built wheel, one after another.
+
+`python -m tests.gate` runs everything; `python -m tests.gate pytest` runs one part.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
+SOURCES = ["rungent", "rungent/asgi", "rungent/demo", "rungent/persistence", "rungent/testing"]
+
+PARTS: dict[str, list[list[str]]] = {
+    "style": [
+        [PYTHON, "-m", "ruff", "check", "."],
+        [PYTHON, "-m", "ruff", "format", "--check", "."],
+        [PYTHON, "-m", "flake8", "--select", "ASYNC", *SOURCES],
+    ],
+    "types": [
+        [PYTHON, "-m", "mypy"],
+        [PYTHON, "-m", "pyright"],
+    ],
+    "pytest": [
+        [PYTHON, "-m", "coverage", "run", "-m", "pytest"],
+        [PYTHON, "-m", "coverage", "combine", "--quiet"],
+        [PYTHON, "-m", "coverage", "report", "--fail-under", "90", "--format", "total"],
+    ],
+    "wheel": [
+        [PYTHON, "-m", "tests.packaging"],
+    ],
+}
+
+
+def main(names: list[str]) -> int:
+    """Run the named parts, or all; returns 1 if any failed, after running every one."""
+    failed: list[str] = []
+    for name in names or list(PARTS):
+        begun = time.monotonic()
+        for command in PARTS[name]:
+            print(f"$ {' '.join(command[1:])}", flush=True)
+            if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
+                failed.append(name)
+                break
+        print(f"{name}: {time.monotonic() - begun:.0f} s", flush=True)
+    if failed:
+        print(f"failed: {', '.join(failed)}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""Builds wheel and sdist, installs the wheel into a clean environment, imports every module."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> int:
+    """Returns 0 when the built distributions hold what the checkout holds and import alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder)
+        _run(sys.executable, "-m", "build", "--outdir", str(target), str(ROOT))
+        wheel = next(target.glob("*.whl"))
+        modules = _modules(wheel)
+        missing = _expected() - set(modules)
+        if missing:
+            print(f"missing from the wheel: {', '.join(sorted(missing))}")
+            return 1
+        environment = target / "venv"
+        venv.create(environment, with_pip=True)
+        python = str(environment / "bin" / "python")
+        _run(python, "-m", "pip", "install", "--quiet", f"{wheel}[demo,postgres]")
+        imports = "; ".join(f"import {name}" for name in modules if name != "rungent.testing")
+        _run(python, "-Ic", imports, cwd=target)
+        _run(python, "-Ic", "import rungent.testing", cwd=target)
+    print(f"wheel: {len(modules)} modules import")
+    return 0
+
+
+def _modules(wheel: Path) -> list[str]:
+    names = zipfile.ZipFile(wheel).namelist()
+    paths = [Path(name) for name in names if name.endswith(".py")]
+    return sorted(".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths)
+
+
+def _expected() -> set[str]:
+    """Every module of the checkout; the links inside `rungent` lead to the other folders."""
+    names: set[str] = set()
+    folders = [ROOT / "rungent", *(p for p in (ROOT / "rungent").iterdir() if p.is_symlink())]
+    for folder in folders:
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            names.add(".".join(parts).removesuffix(".__init__"))
+    return names
+
+
+def _run(*command: str, cwd: Path = ROOT) -> None:
+    subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
