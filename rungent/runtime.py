@@ -37,6 +37,7 @@ __all__ = ["Runtime"]
 logger = logging.getLogger("rungent")
 
 WATCH_RETRY_SECONDS = 1.0
+STOP_MARGIN_SECONDS = 10.0
 
 
 class Runtime:
@@ -151,17 +152,22 @@ class Runtime:
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
+        failed: Exception | None = None
         async with trio.open_nursery() as nursery:
             await nursery.start(self.serve)
             try:
                 yield
+            except Exception as error:  # noqa: BLE001 - raised again below
+                # Carried over the nursery's edge as a value, which would wrap it in a group.
+                failed = error
             finally:
-                await self._stop_in_order()
+                with trio.move_on_after(self._stop_seconds(), shield=True):
+                    await self.stop()
+        if failed is not None:
+            raise failed
 
-    async def _stop_in_order(self) -> None:
-        with trio.move_on_after(self._options.shutdown_grace_seconds + 5, shield=True):
-            # A body that was cancelled or failed leaves no time for grace.
-            await self.stop()
+    def _stop_seconds(self) -> float:
+        return self._options.shutdown_grace_seconds + STOP_MARGIN_SECONDS
 
     async def _enter_model(self, stack: AsyncExitStack) -> None:
         if isinstance(self._model, AbstractAsyncContextManager):
@@ -267,26 +273,27 @@ class Runtime:
         key = creation.checked_key(idempotency_key)
         session = await self._access.session(session_id, identity)
         self._supervisor.require_accepting()
-        claim = not self._supervisor.busy
-        commit = creation.new_run(
-            session,
-            text,
-            lease=self._supervisor.lease(),
-            claim=claim,
-            key=key,
-            digest=creation.request_digest("create", {"input": text, "if_active": mode}),
-            now=self._options.now,
-        )
         replace = self._cancelled if mode == "cancel_waiting" else None
-        created = await self._store.create_run(
-            Creation(commit, replace_waiting=replace, refusal=self._supervisor.refusal())
-        )
-        if created.replayed:
-            return RunReceipt(created.run.id, created.run.status, replayed=True)
-        if claim:
-            self._supervisor.start(created.run, deps)
-        else:
-            self._supervisor.reserve(created.run)
+        digest = creation.request_digest("create", {"input": text, "if_active": mode})
+        with self._supervisor.slot() as claim:
+            commit = creation.new_run(
+                session,
+                text,
+                lease=self._supervisor.lease(),
+                claim=claim,
+                key=key,
+                digest=digest,
+                now=self._options.now,
+            )
+            created = await self._store.create_run(
+                Creation(commit, replace_waiting=replace, refusal=self._supervisor.refusal(claim))
+            )
+            if created.replayed:
+                return RunReceipt(created.run.id, created.run.status, replayed=True)
+            if claim:
+                self._supervisor.start(created.run, deps)
+            else:
+                self._supervisor.reserve(created.run, deps)
         if created.replaced is not None:
             await self._announce(created.replaced)
         await self._announce(commit)

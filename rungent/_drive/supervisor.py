@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +30,14 @@ logger = logging.getLogger("rungent")
 SWEEP_PAGE = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A queued run of this worker: the token of its lease, and what its creator gave it."""
+
+    token: int
+    deps: Mapping[str, Any] | None
+
+
 class Supervisor:
     """Owns the drives. `run()` holds their nursery; nothing is driven outside it."""
 
@@ -36,7 +46,8 @@ class Supervisor:
         self._agents = agents
         self._model = model
         self._drives: dict[str, Drive] = {}
-        self._reserved: dict[str, int] = {}
+        self._reserved: dict[str, Reservation] = {}
+        self._starting = 0
         self._nursery: trio.Nursery | None = None
         self._context: contextvars.Context | None = None
         self._kick = trio.Event()
@@ -52,16 +63,26 @@ class Supervisor:
     def busy(self) -> bool:
         """Whether as many runs are driven as allowed."""
         limit = self._desk.options.max_concurrent_runs
-        return limit is not None and len(self._drives) >= limit
+        return limit is not None and len(self._drives) + self._starting >= limit
+
+    @contextmanager
+    def slot(self) -> Generator[bool]:
+        """Whether a run created now may be driven at once; keeps its place until it started."""
+        free = not self.busy
+        self._starting += free
+        try:
+            yield free
+        finally:
+            self._starting -= free
 
     def require_accepting(self) -> None:
         """Raise ShuttingDown unless the runtime serves and is not stopping."""
         if not self.accepting:
             raise ShuttingDown("The runtime is not serving.")
 
-    def refusal(self) -> RuntimeBusy | None:
-        """Why no further run may be created now, or None."""
-        if self.busy and len(self._reserved) >= self._desk.options.max_queued_runs:
+    def refusal(self, free: bool) -> RuntimeBusy | None:
+        """Why a run may not even be queued, or None; `free` when it need not be queued."""
+        if not free and len(self._reserved) >= self._desk.options.max_queued_runs:
             return RuntimeBusy("Too many runs are waiting.")
         return None
 
@@ -71,9 +92,12 @@ class Supervisor:
         expires = options.now() + timedelta(seconds=options.lease_seconds)
         return Lease(owner=self._desk.worker, expires_at=expires)
 
-    def reserve(self, run: Run) -> None:
-        """Remember a queued run that this worker created, to keep its reservation alive."""
-        self._reserved[run.id] = run.fencing_token
+    def reserve(self, run: Run, deps: Mapping[str, Any] | None) -> None:
+        """Remember a queued run that this worker created: its reservation and dependencies."""
+        self._reserved[run.id] = Reservation(run.fencing_token, deps)
+        if not self.busy:
+            # The last drive may have ended while the run was being stored.
+            self._kick.set()
 
     def start(self, run: Run, deps: Mapping[str, Any] | None = None) -> None:
         """Drive a run that is leased to this worker.
@@ -83,8 +107,10 @@ class Supervisor:
         """
         if self._nursery is None or self._context is None:
             return
+        reserved = self._reserved.pop(run.id, None)
+        if deps is None and reserved is not None:
+            deps = reserved.deps
         drive = Drive(self._desk, self._agents[run.agent_name], self._model, run, deps)
-        self._reserved.pop(run.id, None)
         self._drives[run.id] = drive
         self._all_done = trio.Event()
         self._context.run(self._nursery.start_soon, self._supervise, drive)
@@ -159,7 +185,8 @@ class Supervisor:
         try:
             await drive.advance()
         finally:
-            self._drives.pop(drive.run.id, None)
+            if self._drives.get(drive.run.id) is drive:
+                del self._drives[drive.run.id]
             self._kick.set()
             if not self._drives:
                 self._all_done.set()
@@ -195,7 +222,8 @@ class Supervisor:
             deadline = options.lease_seconds - options.lease_renew_seconds
             kept: set[str] = set()
             with trio.move_on_after(deadline):
-                kept = await self._renew(tokens | self._reserved)
+                reserved = {run_id: r.token for run_id, r in self._reserved.items()}
+                kept = await self._renew(tokens | reserved)
             for run_id, drive in held.items():
                 if run_id not in kept:
                     logger.warning("lease of %s was lost", run_id)

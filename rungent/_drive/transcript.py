@@ -21,7 +21,9 @@ class Transcript:
 
     def __init__(self, agent: Agent, messages: Iterable[Message]) -> None:
         self._agent = agent
+        # Built once: every request of a drive offers the same tools.
         self._builtin = builtin_specs()
+        self._specs = [(tool, function_spec(tool)) for tool in agent.tools]
         self._entries: list[Entry] = []
         self._call_ids: set[str] = set()
         self._results: dict[str, str] = {}
@@ -82,8 +84,6 @@ class Transcript:
     def _tools(self, run: Run) -> tuple[Mapping[str, Any], ...]:
         answered = run.state.answer is not None
         offered = [
-            function_spec(tool)
-            for tool in self._agent.tools
-            if answered or not tool.requires_interaction_response
+            spec for tool, spec in self._specs if answered or not tool.requires_interaction_response
         ]
         return (*self._builtin, *offered)

@@ -1,0 +1,1 @@
+"""Tests, grouped by the package they speak about."""

@@ -1,0 +1,1 @@
+"""Tests of tools: declaration, arguments, results and context."""
