@@ -216,6 +216,10 @@ class Runtime:
         session = await self._access.session(session_id, identity)
         return session, await self._access.messages(session)
 
+    async def find_session(self, session_id: str, *, identity: Identity) -> Session:
+        """The session without its transcript. NotFound unless `identity` owns it."""
+        return await self._access.session(session_id, identity)
+
     async def list_sessions(
         self, *, identity: Identity, limit: int = 100, cursor: str | None = None
     ) -> tuple[list[Session], str | None]:

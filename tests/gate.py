@@ -18,7 +18,7 @@ PARTS: dict[str, list[list[str]]] = {
     "style": [
         [PYTHON, "-m", "ruff", "check", "."],
         [PYTHON, "-m", "ruff", "format", "--check", "."],
-        [PYTHON, "-m", "flake8", "--select", "ASYNC", *SOURCES],
+        [str(Path(PYTHON).parent / "flake8-async"), "--enable", "ASYNC1", *SOURCES],
     ],
     "types": [
         [PYTHON, "-m", "mypy"],

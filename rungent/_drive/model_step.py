@@ -25,7 +25,7 @@ from rungent._lifecycle.outcomes import (
     Wrote,
 )
 from rungent._lifecycle.retrying import Failure, Reply, StepFailed, decide_retry, judge
-from rungent.llm.port import ModelCompleted, ModelFailure, ModelRequest, TextDelta
+from rungent.llm.port import Echo, ModelCompleted, ModelFailure, ModelRequest, TextDelta
 
 __all__ = ["model_step"]
 
@@ -57,7 +57,7 @@ class _Step:
         options = drive.desk.options
         self._drive = drive
         self._scope = scope
-        self._completion: ModelCompleted | None = None
+        self._echo: Echo | None = None
         self.pen = Pen(self._write)
         self.silence = Silence(
             self._tick,
@@ -137,13 +137,13 @@ class _Step:
         """One use of the model, as a value: under its own deadlines, whatever it raises."""
         options = self._drive.desk.options
         limit = options.model_step_timeout_seconds
-        self._completion = None
+        found: list[ModelCompleted] = []
         try:
             with (
                 trio.move_on_after(math.inf if limit is None else limit) as whole,
                 trio.CancelScope() as idle,
             ):
-                await self._read(request, idle)
+                await self._read(request, idle, found)
         except ModelFailure as failure:
             return Failure(
                 failure.reason,
@@ -154,12 +154,16 @@ class _Step:
         except Exception:
             logger.exception("model of %s failed", self._drive.journal.run.id)
             return Failure("internal_error", terminal=True)
-        if self._completion is None:
+        if not found:
             late = whole.cancelled_caught or idle.cancelled_caught
             return Failure("timeout" if late else "stream_incomplete")
-        return judge(self._completion, self.pen.text)
+        self._echo = found[0].echo
+        return judge(found[0], self.pen.text)
 
-    async def _read(self, request: ModelRequest, idle: trio.CancelScope) -> None:
+    async def _read(
+        self, request: ModelRequest, idle: trio.CancelScope, found: list[ModelCompleted]
+    ) -> None:
+        """Show text as it comes; `found` gets the completion, also when closing is cut off."""
         limit = self._drive.desk.options.model_idle_timeout_seconds
         async with self._drive.model.stream(request) as chunks:
             async for chunk in chunks:
@@ -170,14 +174,13 @@ class _Step:
                 elif isinstance(chunk, ModelCompleted):
                     if not self.pen.text:
                         self.pen.put(chunk.text)
-                    self._completion = chunk
+                    found.append(chunk)
                     return
 
     def _replied(self, reply: Reply) -> ModelReplied:
         transcript = self._drive.journal.transcript
         calls = transcript.identified(reply.calls)
-        echo = self._completion.echo if self._completion is not None else None
-        transcript.expect_echo(calls, echo)
+        transcript.expect_echo(calls, self._echo)
         return ModelReplied(
             text=reply.text,
             calls=calls,

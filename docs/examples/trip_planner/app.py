@@ -1,0 +1,68 @@
+"""The host application: a runtime for the trip assistant, and a web app around it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from quart import Response
+
+from rungent import Identity, Run, Runtime, Session
+from rungent.demo.agent import trip_agent
+from rungent.demo.seed import DEMO_TRIP_ID
+from rungent.demo.service import TripService
+from rungent.demo.trip import trip_data
+from rungent.llm import Model
+from rungent.store import Store
+
+if TYPE_CHECKING:
+    from quart_trio import QuartTrio
+
+__all__ = ["API_PREFIX", "LOCAL_IDENTITY", "TRIP_PATH", "build_app", "build_runtime"]
+
+API_PREFIX = "/api/assistant"
+TRIP_PATH = "/trip"
+
+LOCAL_IDENTITY = Identity("demo")
+"""Whoever reaches the demo is this one user. That is no authentication: a host resolves the
+identity from its own session or token, and refuses requests that have none."""
+
+
+def build_runtime(store: Store, model: Model, trips: TripService) -> Runtime:
+    """A runtime with the trip assistant. The caller serves it."""
+
+    def dependencies(session: Session, run: Run) -> Mapping[str, Any]:
+        # Also for runs that another process left behind: there is no request to take them from.
+        del session, run
+        return {"trips": trips}
+
+    return Runtime(agents=[trip_agent], model=model, store=store, dependency_provider=dependencies)
+
+
+def build_app(runtime: Runtime, trips: TripService) -> QuartTrio:
+    """The assistant's routes under `/api/assistant`, and the host's own `GET /trip`."""
+    # Imported here, so that the terminal conversation needs no web adapter.
+    from rungent.asgi import create_app
+
+    def local_identity(request: object) -> Identity:
+        del request
+        return LOCAL_IDENTITY
+
+    def context(request: object, session: Session, run: Run | None) -> Mapping[str, Any]:
+        del request, session, run
+        return {"trips": trips}
+
+    async def show_trip() -> Response:
+        trip = await trips.get(DEMO_TRIP_ID)
+        body = json.dumps(trip_data(trip), ensure_ascii=False, indent=2)
+        return Response(f"{body}\n", content_type="application/json")
+
+    app = create_app(
+        runtime,
+        identity_resolver=local_identity,
+        context_factory=context,
+        url_prefix=API_PREFIX,
+    )
+    app.add_url_rule(TRIP_PATH, view_func=show_trip)
+    return app
