@@ -51,6 +51,7 @@ class MemoryStore(Store):
         self._claims: dict[str, dict[str, ToolClaim]] = {}
         self._interactions: dict[str, Interaction] = {}
         self._tasks: dict[tuple[str, str], ExternalTask] = {}
+        self._watchers: list[Callable[[str | None], None]] = []
 
     @override
     @asynccontextmanager
@@ -60,7 +61,12 @@ class MemoryStore(Store):
 
     @override
     async def watch(self, wake: Callable[[str | None], None], poll_seconds: float) -> None:
-        await trio.sleep_forever()
+        # Several runtimes may share a store, as several processes share a database.
+        self._watchers.append(wake)
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._watchers.remove(wake)
 
     @override
     async def create_session(self, session: Session) -> None:
@@ -321,6 +327,8 @@ class MemoryStore(Store):
         self._tasks |= {(task.run_id, task.task_id): task for task in commit.tasks}
         if commit.messages:
             self._append(run, commit.messages)
+        for wake in self._watchers:
+            wake(run.id)
 
     def _append(self, run: Run, added: Sequence[Message]) -> None:
         messages = self._messages[run.session_id]

@@ -5,7 +5,7 @@ Contract of every implementation. Source: docs/persistence.md.
 * An operation happened completely or left no trace, also when its caller is cancelled: a
   checkpoint before it is accepted, and after that the caller learns the verdict.
 * Returned values are frozen. A missing thing raises NotFound, a lost condition StaleRun or the
-  conflict that the operation names.
+  conflict that the operation names. A list of what belongs to a missing thing is empty.
 * A `Decision` is a pure function that the store calls inside its transaction with the current
   row, possibly in another thread and more than once. It returns what to write, or None to write
   nothing, or raises a RungentError to refuse; then nothing changes.
@@ -169,7 +169,8 @@ class Store(Protocol):
         """Write a drive's transition.
 
         StaleRun unless the stored run is running, leased to `owner` with fencing token `token`,
-        and one version behind `commit.run`.
+        and one version behind `commit.run`. A lease that stays keeps the later of the stored and
+        the given expiry: a renewal may be newer than what the drive knows.
         """
         ...
 

@@ -1,0 +1,56 @@
+"""Start on first use, stop after the last: the life of what a store owns.
+
+Source: docs/persistence.md#opening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import trio
+
+__all__ = ["Lifespan"]
+
+
+class Lifespan:
+    """Counts users; the first starts, the last one out stops. Can live again afterwards."""
+
+    def __init__(self, start: Callable[[], None], stop: Callable[[], Awaitable[None]]) -> None:
+        self._start = start
+        self._stop = stop
+        self._users = 0
+        self._running = False
+        self._turn = trio.Lock()
+
+    @asynccontextmanager
+    async def use(self) -> AsyncGenerator[None, None]:
+        """Be a user for the length of the block. Leaving is shielded; cancelled before is unused."""
+        await self._enter()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if self._users == 0:
+                with trio.CancelScope(shield=True):
+                    await self._end()
+
+    async def _enter(self) -> None:
+        if self._users > 0:
+            self._users += 1
+            return
+        # Nobody uses it: a stop may be under way, which is waited for.
+        async with self._turn:
+            if not self._running:
+                self._start()
+                self._running = True
+            self._users += 1
+
+    async def _end(self) -> None:
+        async with self._turn:
+            if self._users > 0 or not self._running:
+                return
+            try:
+                await self._stop()
+            finally:
+                self._running = False

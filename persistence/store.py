@@ -1,0 +1,317 @@
+"""The store port over SQLAlchemy: which function runs where, in what kind of transaction.
+
+Source: docs/persistence.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+import trio
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
+from sqlalchemy.orm import sessionmaker
+from typing_extensions import override
+
+from rungent.events import Event
+from rungent.identity import Identity
+from rungent.persistence import creation as creations
+from rungent.persistence import events, runs, sessions, sqlite
+from rungent.persistence.commits import DriveCommit
+from rungent.persistence.executors import Executor, choose_executor
+from rungent.persistence.grouping import GroupCommit, Verdict, write_batch
+from rungent.persistence.lifespan import Lifespan
+from rungent.persistence.tables import RungentBase
+from rungent.records import ExternalTask, Interaction, Message, Run, Session, ToolClaim
+from rungent.store.port import Commit, Created, Creation, Cursor, Decision, Store
+
+__all__ = ["SQLAlchemyStore"]
+
+T = TypeVar("T")
+Sessionmaker = sessionmaker[Any] | async_sessionmaker[Any]
+Hold = Callable[[], AbstractContextManager[object]]
+Turn: TypeAlias = "AbstractAsyncContextManager[object, None]"
+CREATE_ATTEMPTS = 5
+
+
+class SQLAlchemyStore(Store):
+    """Durable runs in SQLite or PostgreSQL.
+
+    Takes a `sessionmaker` or `Engine` (worker threads; fastest on SQLite) or an
+    `async_sessionmaker` or `AsyncEngine` (aiosqlite, asyncpg, psycopg; one private asyncio
+    thread). Only the engine of a sessionmaker is used. Its transactions must be real ones: no
+    AUTOCOMMIT, and READ COMMITTED on PostgreSQL.
+
+    `configure_sqlite` sets WAL, `synchronous=NORMAL`, `busy_timeout` and `foreign_keys` on each
+    connection. `inline` runs a synchronous engine on trio's own thread, for tests. `hold` makes
+    a context manager that is entered while the database works, so that virtual time can stand
+    still meanwhile.
+
+    The runtime enters `open()`. An operation outside it opens for itself alone and closes again,
+    which is right but slow; leaving disposes the engine's pool. A database in memory outlives
+    such single operations, but not a left `open()`.
+
+    Cancellation: writes check for it before they begin and are shielded afterwards, so their
+    caller always learns the verdict; reads can be cancelled until they have a connection. How
+    long the database itself may take is bounded there (`busy_timeout`, `statement_timeout`).
+
+    Raises TypeError for a sessionmaker without an engine, ValueError for an engine that the
+    chosen executor cannot use. Source: docs/persistence.md.
+    """
+
+    def __init__(
+        self,
+        source: Sessionmaker | Engine | AsyncEngine,
+        *,
+        configure_sqlite: bool = True,
+        inline: bool = False,
+        hold: Hold = nullcontext,
+    ) -> None:
+        engine = _engine_of(source)
+        plain = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+        self._executor: Executor = choose_executor(engine, inline=inline)
+        self._hold = hold
+        self._lifespan = Lifespan(self._executor.start, self._stop)
+        self._opened = False
+        self._sqlite = sqlite.is_sqlite(plain)
+        self._in_memory = sqlite.in_memory(plain)
+        # SQLite has one writer at a time anyway, and its lock has no queue; this one has.
+        lock = trio.Lock()
+        self._writing: Turn = lock if self._sqlite else nullcontext()
+        self._reading: Turn = lock if self._in_memory else nullcontext()
+        self._group = GroupCommit(self._write_group, lock)
+        if self._sqlite and configure_sqlite:
+            sqlite.configure(plain)
+
+    @override
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[SQLAlchemyStore, None]:
+        async with self._lifespan.use():
+            self._opened = True
+            yield self
+
+    async def create_schema(self) -> None:
+        """Create the tables that are missing: for tests and demos; hosts own their migrations."""
+        async with self._lifespan.use(), self._writing:
+            with trio.CancelScope(shield=True):
+                await self._run(RungentBase.metadata.create_all)
+
+    @override
+    async def watch(self, wake: Callable[[str | None], None], poll_seconds: float) -> None:
+        if self._sqlite and not self._in_memory:
+            async with self._lifespan.use():
+                await self._watch_file(wake, poll_seconds)
+        while True:
+            await trio.sleep(poll_seconds)
+            wake(None)
+
+    @override
+    async def create_session(self, session: Session) -> None:
+        await self._write(partial(sessions.create_session, session=session))
+
+    @override
+    async def get_session(self, session_id: str) -> Session:
+        return await self._read(partial(sessions.get_session, session_id=session_id))
+
+    @override
+    async def list_sessions(
+        self,
+        owner: Identity,
+        agent_names: Collection[str],
+        *,
+        limit: int,
+        after: Cursor | None = None,
+    ) -> list[Session]:
+        return await self._read(
+            lambda c: sessions.list_sessions(c, owner, agent_names, limit, after)
+        )
+
+    @override
+    async def set_title(self, session_id: str, title: str | None, now: datetime) -> Session:
+        return await self._write(lambda c: sessions.set_title(c, session_id, title, now))
+
+    @override
+    async def list_messages(
+        self, session_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[Message]:
+        return await self._read(lambda c: sessions.list_messages(c, session_id, after, limit))
+
+    @override
+    async def create_run(self, creation: Creation) -> Created:
+        create = partial(creations.create_run, creation=creation)
+        for _ in range(CREATE_ATTEMPTS - 1):
+            # Somebody created a run in between; the next look sees it and names it.
+            with suppress(IntegrityError):
+                return await self._write(create)
+        return await self._write(create)
+
+    @override
+    async def get_run(self, run_id: str) -> Run:
+        return await self._read(partial(runs.get_run, run_id=run_id))
+
+    @override
+    async def list_runs(
+        self, session_id: str, *, limit: int, after: Cursor | None = None
+    ) -> list[Run]:
+        return await self._read(lambda c: runs.list_runs(c, session_id, limit, after))
+
+    @override
+    async def list_claimable(
+        self, agent_names: Collection[str], owner: str, now: datetime, *, limit: int
+    ) -> list[Run]:
+        return await self._read(lambda c: runs.list_claimable(c, agent_names, owner, now, limit))
+
+    @override
+    async def claim_run(self, run_id: str, owner: str, now: datetime, decide: Decision) -> Run:
+        return await self._write(lambda c: runs.claim_run(c, run_id, owner, now, decide))
+
+    @override
+    async def commit(self, commit: Commit, *, owner: str, token: int) -> None:
+        async with self._lifespan.use():
+            await self._group.commit(DriveCommit(commit, owner, token))
+
+    @override
+    async def resolve_interaction(
+        self,
+        run_id: str,
+        interaction_id: str,
+        decide: Callable[[Run, Interaction | None], Commit | None],
+    ) -> Run:
+        def resolve(connection: Connection) -> Run:
+            def think(run: Run) -> Commit | None:
+                return decide(run, runs.find_interaction(connection, run_id, interaction_id))
+
+            return runs.decide(connection, run_id, think)
+
+        return await self._write(resolve)
+
+    @override
+    async def get_interaction(self, interaction_id: str) -> Interaction:
+        return await self._read(partial(runs.get_interaction, interaction_id=interaction_id))
+
+    @override
+    async def complete_task(
+        self,
+        run_id: str,
+        task_id: str,
+        decide: Callable[[Run, ExternalTask | None], Commit | None],
+    ) -> Run:
+        def complete(connection: Connection) -> Run:
+            def think(run: Run) -> Commit | None:
+                return decide(run, runs.find_task(connection, run_id, task_id))
+
+            return runs.decide(connection, run_id, think)
+
+        return await self._write(complete)
+
+    @override
+    async def report_task(
+        self,
+        run_id: str,
+        task_id: str,
+        decide: Callable[[Run, ExternalTask | None], Commit | None],
+    ) -> Run:
+        return await self.complete_task(run_id, task_id, decide)
+
+    @override
+    async def cancel_run(self, run_id: str, decide: Decision) -> Run:
+        return await self._write(lambda c: runs.decide(c, run_id, decide))
+
+    @override
+    async def list_claims(self, run_id: str) -> list[ToolClaim]:
+        return await self._read(partial(runs.list_claims, run_id=run_id))
+
+    @override
+    async def renew_lease(
+        self, tokens: Mapping[str, int], owner: str, expires_at: datetime
+    ) -> set[str]:
+        return await self._write(lambda c: runs.renew_lease(c, tokens, owner, expires_at))
+
+    @override
+    async def release_lease(self, run_id: str, owner: str, token: int) -> bool:
+        return await self._write(lambda c: runs.release_lease(c, run_id, owner, token))
+
+    @override
+    async def list_events(self, run_id: str, *, after: int, limit: int) -> list[Event]:
+        return await self._read(lambda c: events.list_events(c, run_id, after, limit))
+
+    async def _read(self, query: Callable[[Connection], T]) -> T:
+        async with self._lifespan.use(), self._reading:
+            return await self._run(partial(_in_connection, query))
+
+    async def _write(self, change: Callable[[Connection], T]) -> T:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        async with self._lifespan.use(), self._writing:
+            with trio.CancelScope(shield=True):
+                return await self._run(partial(_in_transaction, change))
+        raise AssertionError("a shield swallows nothing")
+
+    async def _write_group(self, units: Sequence[DriveCommit]) -> Sequence[Verdict]:
+        return await self._run(partial(write_batch, units=units))
+
+    async def _run(self, job: Callable[[Engine], T]) -> T:
+        with self._hold():
+            return await self._executor.run(job)
+
+    async def _stop(self) -> None:
+        try:
+            if self._opened or not self._in_memory:
+                await self._run(Engine.dispose)
+        finally:
+            self._opened = False
+            with self._hold():
+                await self._executor.stop()
+
+    async def _watch_file(self, wake: Callable[[str | None], None], poll_seconds: float) -> None:
+        connection = await self._run(_open_apart)
+        try:
+            seen = await self._run(lambda _: sqlite.data_version(connection))
+            # What was committed before this first look was seen by nobody.
+            wake(None)
+            while True:
+                await trio.sleep(poll_seconds)
+                found = await self._run(lambda _: sqlite.data_version(connection))
+                if found != seen:
+                    seen = found
+                    wake(None)
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._run(lambda _: connection.close())
+
+
+def _in_connection(query: Callable[[Connection], T], engine: Engine) -> T:
+    with engine.connect() as connection:
+        return query(connection)
+
+
+def _in_transaction(change: Callable[[Connection], T], engine: Engine) -> T:
+    with engine.begin() as connection:
+        sqlite.lock_for_writing(connection, writes_first=False)
+        return change(connection)
+
+
+def _open_apart(engine: Engine) -> Connection:
+    """A connection that no longer counts in the pool, to be kept and closed by its user."""
+    connection = engine.connect()
+    connection.detach()
+    return connection
+
+
+def _engine_of(source: Sessionmaker | Engine | AsyncEngine) -> Engine | AsyncEngine:
+    if isinstance(source, (Engine, AsyncEngine)):
+        return source
+    bind: object = source.kw.get("bind")
+    if not isinstance(bind, (Engine, AsyncEngine)):
+        raise TypeError("the sessionmaker must be bound to an engine")
+    return bind

@@ -1,0 +1,1 @@
+"""Tests of the SQL store: what goes beyond the contract that all stores share."""
