@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Collection
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from rungent.errors import InvalidRequest, NotFound
@@ -17,6 +17,7 @@ from rungent.identity import Identity
 from rungent.records import Message, Run, Session
 from rungent.store.feed import EventStream
 from rungent.store.port import Cursor, Store
+from rungent.text import storable
 
 __all__ = ["Access", "OwnedStream", "page_limit"]
 
@@ -132,9 +133,10 @@ def _decode(cursor: str | None) -> Cursor | None:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         moment, row_id = json.loads(base64.urlsafe_b64decode(padded))
         at = datetime.fromisoformat(moment)
-        if at.tzinfo is None or not isinstance(row_id, str):
+        if at.tzinfo is None or not isinstance(row_id, str) or storable(row_id) != row_id:
             raise ValueError("not a cursor")
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        at = at.astimezone(UTC)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InvalidRequest.at(
             "query", "cursor", message="the cursor is not valid", kind="invalid_cursor"
         ) from None

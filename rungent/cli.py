@@ -85,7 +85,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from rungent.asgi.serve import run_app
+    from rungent.asgi.command import run_app
 
     return run_app(
         arguments.app,

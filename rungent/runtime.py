@@ -295,12 +295,11 @@ class Runtime:
             if created.replayed:
                 return RunReceipt(created.run.id, created.run.status, replayed=True)
             if claim:
-                self._supervisor.start(created.run, deps)
+                self._supervisor.start(created.run, deps, claim_events=commit.events)
             else:
                 self._supervisor.reserve(created.run, deps)
         if created.replaced is not None:
             await self._announce(created.replaced)
-        await self._announce(commit)
         return RunReceipt(created.run.id, created.run.status)
 
     async def cancel_run(self, run_id: str, *, identity: Identity) -> Run:
@@ -321,14 +320,13 @@ class Runtime:
         if not before.active:
             return before
         run = await self._store.cancel_run(run_id, decide)
-        drive = self._supervisor.stop_drive(run_id) if cancelled else None
         for commit in cancelled:
+            drive = self._supervisor.end_drive(commit)
             if drive is None:
                 await self._announce(commit)
             else:
-                async with drive.journal.lock:
-                    # The drive may still be announcing its last commit: keep the order.
-                    await self._announce(commit)
+                # Behind what the drive committed before, whoever gets to tell it.
+                await drive.journal.tell()
         return run
 
     def stream_events(

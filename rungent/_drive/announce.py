@@ -16,21 +16,27 @@ logger = logging.getLogger("rungent")
 
 
 class Announcer:
-    """Announces committed events of this process, in the order of their commits."""
+    """Announces committed events of this process."""
 
     def __init__(self, feed: EventFeed, listener: EventListener | None) -> None:
         self._feed = feed
         self._listener = listener
 
-    async def announce(self, run_id: str, events: Sequence[Event]) -> None:
-        """Wake followers at once; await the listener for each event. Its errors are logged."""
-        if not events:
-            return
+    def wake(self, run_id: str) -> None:
+        """Wake the followers of a run."""
         self._feed.notify(run_id)
+
+    async def tell(self, event: Event) -> None:
+        """Await the listener for one event. Its errors are logged."""
         if self._listener is None:
             return
+        try:
+            await call_host(self._listener, event)
+        except Exception:
+            logger.exception("event listener failed on %s of %s", event.type, event.run_id)
+
+    async def announce(self, run_id: str, events: Sequence[Event]) -> None:
+        """Announce a commit on a run that no drive of this process advances."""
+        self.wake(run_id)
         for event in events:
-            try:
-                await call_host(self._listener, event)
-            except Exception:
-                logger.exception("event listener failed on %s of %s", event.type, run_id)
+            await self.tell(event)

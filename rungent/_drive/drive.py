@@ -7,7 +7,7 @@ docs/runs.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -22,10 +22,11 @@ from rungent._lifecycle.actions import CallModel, Initialise, Park, RunTools, Sk
 from rungent._lifecycle.opening import Pending
 from rungent._lifecycle.outcomes import Outcome, RunBroke
 from rungent.agent import Agent
+from rungent.events import Event
 from rungent.llm.port import Model
-from rungent.records import Run, RunStatus
+from rungent.records import Run, RunStatus, Session
 
-__all__ = ["Drive"]
+__all__ = ["CLEANUP_SECONDS", "Drive"]
 
 logger = logging.getLogger("rungent")
 
@@ -36,7 +37,8 @@ CLEANUP_SECONDS = 5.0
 class Drive:
     """A leased run being advanced by this process.
 
-    `deps` is None when the runtime's provider has to be asked.
+    `deps` is None when the runtime's provider has to be asked; `claim_events` are those of the
+    commit that claimed the run.
     """
 
     desk: Desk
@@ -44,11 +46,14 @@ class Drive:
     model: Model
     run: Run
     deps: Mapping[str, Any] | None = None
+    claim_events: Sequence[Event] = ()
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     journal: Journal = field(init=False)
 
     def __post_init__(self) -> None:
-        self.journal = Journal(self.desk, self.agent, self.run, self.scope)
+        self.journal = Journal(
+            self.desk, self.agent, self.run, self.scope, untold=self.claim_events
+        )
 
     @property
     def token(self) -> int:
@@ -65,7 +70,7 @@ class Drive:
         broken: Outcome | None = None
         try:
             with self.scope:
-                await self._loop()
+                await self._contained()
         except Exception:
             # Outside the scope: a cancellation of this drive alone is absorbed already.
             logger.exception("drive of %s crashed", self.run.id)
@@ -74,10 +79,25 @@ class Drive:
             with trio.move_on_after(CLEANUP_SECONDS, shield=True):
                 await self._leave(broken)
 
+    async def _contained(self) -> None:
+        """The loop, without errors that host code raised because it was cancelled."""
+        try:
+            await self._loop()
+        except BaseExceptionGroup as group:
+            errors, cancelled = group.split(Exception)
+            if errors is None or cancelled is None:
+                raise
+            logger.error("host code failed while %s was stopped", self.run.id, exc_info=errors)
+            raise cancelled from None
+
     async def _leave(self, broken: Outcome | None) -> None:
         journal = self.journal
-        if journal.lost or journal.run.status is not RunStatus.RUNNING:
-            return
+        if not journal.lost and journal.run.status is RunStatus.RUNNING:
+            await self._let_go(broken)
+        await journal.tell()
+
+    async def _let_go(self, broken: Outcome | None) -> None:
+        journal = self.journal
         try:
             if broken is not None:
                 await journal.apply_last(broken)
@@ -88,9 +108,11 @@ class Drive:
             logger.exception("could not leave %s in order", self.run.id)
 
     async def _loop(self) -> None:
-        store, journal = self.desk.store, self.journal
-        session = await store.get_session(self.run.session_id)
-        journal.transcript.extend(await store.list_messages(session.id))
+        journal = self.journal
+        await journal.tell()
+        session = await self._read()
+        if session is None:
+            return
         try:
             deps = self.deps
             if deps is None:
@@ -106,6 +128,19 @@ class Drive:
         pending = await journal.proceed(None)
         while not isinstance(pending, Park):
             pending = await journal.proceed(await _perform(context, pending))
+
+    async def _read(self) -> Session | None:
+        """The session, its transcript read; None when the store fails and another try is left."""
+        store, state = self.desk.store, self.run.state
+        try:
+            session = await store.get_session(self.run.session_id)
+            self.journal.transcript.extend(await store.list_messages(session.id))
+        except Exception:
+            if state.recoveries >= self.desk.options.max_recoveries:
+                raise
+            logger.exception("%s could not be read", self.run.id)
+            return None
+        return session
 
 
 async def _perform(drive: DriveContext, action: Pending) -> Outcome | None:

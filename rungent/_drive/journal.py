@@ -2,12 +2,15 @@
 
 Commits of one drive happen one after another. A commit that lost its condition, or that the
 store could not make, stops the drive at once: its scope is cancelled and nothing more is
-written. Source: docs/runs.md#leases.
+written. What is committed is told to the host's listener event by event; what a cancelled drive
+could not tell any more is told when it leaves. Source: docs/runs.md#leases.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -23,9 +26,10 @@ from rungent._lifecycle.transition import Facts, Transition
 from rungent.agent import Agent
 from rungent.catalog import Catalog
 from rungent.errors import StaleRun
+from rungent.events import Event
 from rungent.options import Options
 from rungent.records import Run, RunStatus
-from rungent.store.port import Store
+from rungent.store.port import Commit, Store
 
 __all__ = ["Desk", "Journal", "facts_of"]
 
@@ -55,10 +59,24 @@ def facts_of(desk: Desk, agent: Agent) -> Facts:
     )
 
 
-class Journal:
-    """The current run of one drive. `scope` is cancelled when the drive must stop."""
+class DriveOver(RuntimeError):
+    """The drive may write nothing more: what code sees that hides from its cancellation."""
 
-    def __init__(self, desk: Desk, agent: Agent, run: Run, scope: trio.CancelScope) -> None:
+
+class Journal:
+    """The current run of one drive. `scope` is cancelled when the drive must stop.
+
+    `untold` are the events of the claim that led to the drive.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        agent: Agent,
+        run: Run,
+        scope: trio.CancelScope,
+        untold: Sequence[Event] = (),
+    ) -> None:
         self._desk = desk
         self._agent = agent
         self._run = run
@@ -66,6 +84,8 @@ class Journal:
         self._scope = scope
         self._lock = trio.Lock()
         self._lost = False
+        self._untold = deque(untold)
+        self._last_events: tuple[Event, ...] = ()
         self.transcript = Transcript(agent, ())
 
     @property
@@ -75,7 +95,7 @@ class Journal:
 
     @property
     def lock(self) -> trio.Lock:
-        """Held during a commit and its announcement."""
+        """Held while an outcome is committed and told."""
         return self._lock
 
     @property
@@ -88,13 +108,37 @@ class Journal:
         self._lost = True
         self._scope.cancel()
 
+    def end(self, events: Sequence[Event]) -> None:
+        """Stop the drive: its run was ended by a commit of this process, with `events`."""
+        self._last_events = tuple(events)
+        self._desk.announcer.wake(self._run.id)
+        self.lose()
+
+    async def tell(self) -> None:
+        """Tell the listener what it has not heard yet, in order."""
+        async with self._lock:
+            # Only now is no commit under way whose events come first.
+            self._untold.extend(self._last_events)
+            self._last_events = ()
+            await self._tell()
+
+    async def _tell(self) -> None:
+        while self._untold:
+            await self._desk.announcer.tell(self._untold.popleft())
+
     async def apply(self, outcome: Outcome) -> None:
         """Commit an outcome. Returns once it is stored and announced.
 
         A cancelled caller either stored nothing or gets the cancellation after the commit.
         """
+        await self.apply_late(lambda: outcome)
+
+    async def apply_late(self, decide: Callable[[], Outcome | None]) -> None:
+        """Commit what `decide` says once this drive may write; nothing for None."""
         async with self._lock:
-            await self._commit(advance(self._run, outcome, facts_of(self._desk, self._agent)))
+            outcome = decide()
+            if outcome is not None:
+                await self._commit(advance(self._run, outcome, facts_of(self._desk, self._agent)))
 
     async def proceed(self, outcome: Outcome | None) -> Pending:
         """Commit an outcome together with the opening of the next action, which is returned."""
@@ -115,10 +159,11 @@ class Journal:
         except StaleRun:
             self._lost = True
             return
-        self._run = commit.run
-        await self._desk.announcer.announce(commit.run.id, commit.events)
+        self._stored(commit)
 
     async def _commit(self, transition: Transition) -> None:
+        if self._lost:
+            await self._stop()
         if not transition.changes:
             # Nothing that anybody could see or need: it is stored with the next change.
             self._run = transition.run
@@ -132,11 +177,16 @@ class Journal:
         except Exception:
             logger.exception("drive of %s stops: the store failed", self._run.id)
             await self._stop()
+        self._stored(commit)
+        await self._tell()
+
+    def _stored(self, commit: Commit) -> None:
         self._run = commit.run
         self.transcript.extend(commit.messages)
-        await self._desk.announcer.announce(commit.run.id, commit.events)
+        self._untold.extend(commit.events)
+        self._desk.announcer.wake(commit.run.id)
 
     async def _stop(self) -> NoReturn:
         self.lose()
-        await trio.sleep_forever()
-        raise AssertionError("the scope of the drive is cancelled")
+        await trio.lowlevel.checkpoint()
+        raise DriveOver("the call is over; nothing more is stored of it")

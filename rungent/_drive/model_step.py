@@ -26,6 +26,7 @@ from rungent._lifecycle.outcomes import (
 )
 from rungent._lifecycle.retrying import Failure, Reply, StepFailed, decide_retry, judge
 from rungent.llm.port import Echo, ModelCompleted, ModelFailure, ModelRequest, TextDelta
+from rungent.text import storable
 
 __all__ = ["model_step"]
 
@@ -46,7 +47,9 @@ async def model_step(drive: DriveContext) -> Outcome:
             nursery.start_soon(step.pen.run)
             nursery.start_soon(step.silence.run)
             outcome = await step.run()
-            nursery.cancel_scope.cancel()
+            async with drive.journal.lock:
+                # No delta or tick is half told.
+                nursery.cancel_scope.cancel()
     return outcome if outcome is not None else ModelGaveUp("model_step_timeout")
 
 
@@ -103,7 +106,7 @@ class _Step:
             return ""
         if not isinstance(text, str):
             raise TypeError("Agent.context must return a string")
-        return text
+        return storable(text)
 
     def _request(self, context: str, correction: bool) -> ModelRequest:
         journal = self._drive.journal
@@ -194,5 +197,10 @@ class _Step:
         await self._drive.journal.apply(Wrote(text))
         self.silence.broken()
 
-    async def _tick(self, first: bool, elapsed_seconds: int) -> None:
-        await self._drive.journal.apply(Ticked(first, elapsed_seconds))
+    async def _tick(self) -> None:
+        await self._drive.journal.apply_late(self._silent)
+
+    def _silent(self) -> Ticked | None:
+        # Text may have been shown while the tick waited for its turn to write.
+        silence = self.silence
+        return Ticked(silence.first, silence.elapsed_seconds) if silence.overdue else None

@@ -13,18 +13,28 @@ _ROUNDING_SECONDS = 0.001
 
 
 class Silence:
-    """Calls `tick(first, elapsed_seconds)` after `after` silent seconds, then after each `every`.
+    """Calls `tick` after `after` silent seconds, then after each `every`.
 
-    Silence counts from the construction, and anew from each `broken()` and each tick.
+    Silence counts from the construction, and anew from each `broken()` and each tick. `first`
+    says whether no tick came yet, `elapsed_seconds` counts from the construction.
     """
 
-    def __init__(
-        self, tick: Callable[[bool, int], Awaitable[None]], *, after: float, every: float
-    ) -> None:
+    def __init__(self, tick: Callable[[], Awaitable[None]], *, after: float, every: float) -> None:
         self._tick = tick
         self._every = every
         self._begun = trio.current_time()
         self._deadline = self._begun + after
+        self.first = True
+
+    @property
+    def overdue(self) -> bool:
+        """Whether nothing was shown for too long."""
+        return trio.current_time() >= self._deadline
+
+    @property
+    def elapsed_seconds(self) -> int:
+        """Whole seconds since the construction, at least 1."""
+        return max(1, int(trio.current_time() - self._begun + _ROUNDING_SECONDS))
 
     def broken(self) -> None:
         """Something was shown: the next tick is one interval away."""
@@ -32,12 +42,11 @@ class Silence:
 
     async def run(self) -> None:
         """Tick until cancelled."""
-        first = True
         while True:
             await trio.sleep_until(self._deadline)
-            if trio.current_time() < self._deadline:
+            if not self.overdue:
                 continue
-            elapsed = trio.current_time() - self._begun + _ROUNDING_SECONDS
-            await self._tick(first, max(1, int(elapsed)))
-            first = False
-            self.broken()
+            await self._tick()
+            if self.overdue:
+                self.first = False
+                self.broken()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,12 +16,14 @@ from typing import Any
 import trio
 
 from rungent._drive.claims import claimed
-from rungent._drive.drive import Drive
+from rungent._drive.drive import CLEANUP_SECONDS, Drive
 from rungent._drive.journal import Desk
 from rungent.agent import Agent
 from rungent.errors import NotFound, RuntimeBusy, ShuttingDown, StaleRun
+from rungent.events import Event
 from rungent.llm.port import Model
 from rungent.records import Lease, Run
+from rungent.store.port import Commit
 
 __all__ = ["Supervisor"]
 
@@ -48,11 +50,13 @@ class Supervisor:
         self._drives: dict[str, Drive] = {}
         self._reserved: dict[str, Reservation] = {}
         self._starting = 0
+        self._queueing = 0
         self._nursery: trio.Nursery | None = None
         self._context: contextvars.Context | None = None
         self._kick = trio.Event()
         self._all_done = trio.Event()
         self._draining = False
+        self._stopping = False
 
     @property
     def accepting(self) -> bool:
@@ -70,10 +74,12 @@ class Supervisor:
         """Whether a run created now may be driven at once; keeps its place until it started."""
         free = not self.busy
         self._starting += free
+        self._queueing += not free
         try:
             yield free
         finally:
             self._starting -= free
+            self._queueing -= not free
 
     def require_accepting(self) -> None:
         """Raise ShuttingDown unless the runtime serves and is not stopping."""
@@ -81,8 +87,12 @@ class Supervisor:
             raise ShuttingDown("The runtime is not serving.")
 
     def refusal(self, free: bool) -> RuntimeBusy | None:
-        """Why a run may not even be queued, or None; `free` when it need not be queued."""
-        if not free and len(self._reserved) >= self._desk.options.max_queued_runs:
+        """Why a run may not even be queued, or None; `free` when it need not be queued.
+
+        Asked inside `slot`, whose own place counts.
+        """
+        queued = len(self._reserved) + self._queueing
+        if not free and queued > self._desk.options.max_queued_runs:
             return RuntimeBusy("Too many runs are waiting.")
         return None
 
@@ -99,34 +109,46 @@ class Supervisor:
             # The last drive may have ended while the run was being stored.
             self._kick.set()
 
-    def start(self, run: Run, deps: Mapping[str, Any] | None = None) -> None:
-        """Drive a run that is leased to this worker.
+    def start(
+        self,
+        run: Run,
+        deps: Mapping[str, Any] | None = None,
+        *,
+        claim_events: Sequence[Event] = (),
+    ) -> None:
+        """Drive a run that is leased to this worker, and announce the events of its claim.
 
         The drive belongs to the runtime: it outlives the caller and sees none of the caller's
         context variables. After a stop the lease simply expires.
         """
+        self._desk.announcer.wake(run.id)
         if self._nursery is None or self._context is None:
             return
         reserved = self._reserved.pop(run.id, None)
         if deps is None and reserved is not None:
             deps = reserved.deps
-        drive = Drive(self._desk, self._agents[run.agent_name], self._model, run, deps)
+        agent = self._agents[run.agent_name]
+        drive = Drive(self._desk, agent, self._model, run, deps, claim_events)
+        if self._stopping:
+            # It came too late for the grace: it only gives the lease back.
+            drive.scope.cancel()
+        if not self._drives:
+            self._all_done = trio.Event()
         self._drives[run.id] = drive
-        self._all_done = trio.Event()
         self._context.run(self._nursery.start_soon, self._supervise, drive)
 
-    def stop_drive(self, run_id: str) -> Drive | None:
-        """Cancel the local drive of a run that was ended by somebody else's commit."""
-        self._reserved.pop(run_id, None)
-        drive = self._drives.get(run_id)
+    def end_drive(self, ended: Commit) -> Drive | None:
+        """Cancel the local drive of a run that this commit ended; it has the events told."""
+        self._reserved.pop(ended.run.id, None)
+        drive = self._drives.get(ended.run.id)
         if drive is not None:
-            drive.journal.lose()
+            drive.journal.end(ended.events)
         return drive
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Hold the nursery of all drives until cancelled."""
         self._context = contextvars.copy_context()
-        self._draining = False
+        self._draining = self._stopping = False
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
@@ -136,6 +158,19 @@ class Supervisor:
                 await trio.sleep_forever()
         finally:
             self._nursery = None
+            with trio.move_on_after(CLEANUP_SECONDS, shield=True):
+                await self._give_back_reservations()
+
+    async def _give_back_reservations(self) -> None:
+        """Let other workers claim the queued runs of this one at once."""
+        reserved, self._reserved = self._reserved, {}
+        for run_id, reservation in reserved.items():
+            try:
+                await self._desk.store.release_lease(run_id, self._desk.worker, reservation.token)
+            except Exception:
+                # It expires by itself.
+                logger.exception("could not give %s back", run_id)
+                return
 
     async def drain(self, grace_seconds: float) -> None:
         """Refuse new drives, give the present ones time, then cancel them.
@@ -145,6 +180,7 @@ class Supervisor:
         self._draining = True
         with trio.move_on_after(grace_seconds):
             await self._until_idle()
+        self._stopping = True
         for drive in self._drives.values():
             drive.scope.cancel()
         await self._until_idle()
@@ -159,14 +195,22 @@ class Supervisor:
         )
         count = 0
         for candidate in candidates:
-            if self.busy or not self.accepting:
-                break
-            if candidate.id not in self._drives and await self._claim(candidate):
-                count += 1
+            with self.slot() as free:
+                if not free:
+                    break
+                count += await self._claim(candidate)
         return count
 
     async def _claim(self, candidate: Run) -> bool:
-        decide = claimed(self.lease(), self._desk.options.now)
+        if not self.accepting or candidate.id in self._drives:
+            return False
+        made = claimed(self.lease(), self._desk.options.now)
+        commits: list[Commit] = []
+
+        def decide(run: Run) -> Commit | None:
+            commits[:] = [commit for commit in [made(run)] if commit is not None]
+            return commits[0] if commits else None
+
         try:
             run = await self._desk.store.claim_run(
                 candidate.id, self._desk.worker, self._desk.options.now(), decide
@@ -176,9 +220,8 @@ class Supervisor:
         except Exception:
             logger.exception("could not claim %s", candidate.id)
             return False
-        events = await self._desk.store.list_events(run.id, after=candidate.event_seq, limit=10)
-        await self._desk.announcer.announce(run.id, events)
-        self.start(run)
+        # No checkpoint since the commit: what is claimed is driven.
+        self.start(run, claim_events=commits[-1].events)
         return True
 
     async def _supervise(self, drive: Drive) -> None:
@@ -219,13 +262,16 @@ class Supervisor:
             await trio.sleep(options.lease_renew_seconds)
             held = {drive.run.id: drive for drive in self._drives.values()}
             tokens = {run_id: drive.token for run_id, drive in held.items()}
+            reserved = {run_id: r.token for run_id, r in self._reserved.items()}
             deadline = options.lease_seconds - options.lease_renew_seconds
             kept: set[str] = set()
             with trio.move_on_after(deadline):
-                reserved = {run_id: r.token for run_id, r in self._reserved.items()}
                 kept = await self._renew(tokens | reserved)
+            for run_id in reserved.keys() - kept:
+                # Cancelled or claimed by somebody else.
+                self._reserved.pop(run_id, None)
             for run_id, drive in held.items():
-                if run_id not in kept:
+                if run_id not in kept and self._drives.get(run_id) is drive:
                     logger.warning("lease of %s was lost", run_id)
                     drive.journal.lose()
 

@@ -67,17 +67,17 @@ class Transcript:
     def request(self, run: Run, context: str, *, correction: bool, budget: int) -> ModelRequest:
         """The request of the next attempt; `budget` is in tokens."""
         tools = self._tools(run)
-        fixed = len(dump_json({"tools": tools}).encode())
-        system = system_text(
-            self._agent.instructions, context, left_out=False, correction=correction
-        )
-        room = budget * BYTES_PER_TOKEN - fixed - len(system.encode())
-        begin = fit(self._entries, room)
-        if begin:
-            system = system_text(
-                self._agent.instructions, context, left_out=True, correction=correction
-            )
-        messages: list[Mapping[str, Any]] = [{"role": "system", "content": system}]
+        begin = 0
+        system: Mapping[str, Any] = {}
+        for left_out in (False, True):
+            instructions = self._agent.instructions
+            text = system_text(instructions, context, left_out=left_out, correction=correction)
+            system = {"role": "system", "content": text}
+            fixed = dump_json({"messages": [system], "tools": tools})
+            begin = fit(self._entries, budget * BYTES_PER_TOKEN - len(fixed.encode()))
+            if not begin:
+                break
+        messages = [system]
         messages.extend(entry.wire for entry in self._entries[begin:])
         return ModelRequest(messages=tuple(messages), tools=tools, model=self._agent.model)
 

@@ -43,7 +43,7 @@ def check_call(run: Run, call: Call, facts: Facts) -> Checked:
     if tool is None:
         return Refuse(call, "unknown_tool", key=_raw_key(call), shown=False)
     if tool.requires_interaction_response and run.state.answer is None and call.answer is None:
-        return Refuse(call, "interaction_required", key=_raw_key(call))
+        return Refuse(call, "interaction_required", key=_key(call, tool))
     try:
         arguments = tool.arguments.check(call.arguments)
     except ArgumentErrors as invalid:
@@ -66,6 +66,13 @@ def _check_progress(call: Call) -> AnswerProgress | Refuse:
         return AnswerProgress(call, parse_progress(call.arguments))
     except ValueError:
         return Refuse(call, "invalid_progress", key=_raw_key(call), shown=False)
+
+
+def _key(call: Call, tool: AnyTool) -> str:
+    try:
+        return streak_key(tool.name, tool.arguments.check(call.arguments).fingerprint)
+    except ArgumentErrors:
+        return _raw_key(call)
 
 
 def _raw_key(call: Call) -> str:

@@ -57,7 +57,7 @@ def entry_of(message: Message, echo: Echo | None = None) -> Entry:
         ]
     if echo is not None:
         wire = {**echo.message, **wire}
-    return Entry(message.role, wire, len(dump_json(wire).encode()))
+    return Entry(message.role, wire, len(dump_json(wire).encode()) + len(","))
 
 
 def system_text(instructions: str, context: str, *, left_out: bool, correction: bool) -> str:

@@ -1,0 +1,134 @@
+"""The routes as a Quart blueprint, for hosts that serve the runtime themselves.
+
+Source: docs/http.md#blueprint.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from quart import Blueprint, Request, Response
+from quart.globals import request_ctx
+from werkzeug.exceptions import HTTPException
+
+from rungent.asgi import runs, sessions
+from rungent.asgi.event_stream import stream_events
+from rungent.asgi.host import ContextFactory, Host, IdentityResolver
+from rungent.asgi.problems import MethodNotAllowed, internal_error, problem
+from rungent.asgi.requests import Call, read_body
+from rungent.errors import NotFound
+from rungent.runtime import Runtime
+from rungent.text import storable
+
+__all__ = ["ROUTES", "blueprint_for", "create_blueprint"]
+
+logger = logging.getLogger("rungent")
+
+View = Callable[..., Awaitable[Response]]
+
+ROUTES: Mapping[str, tuple[str, Mapping[str, View]]] = {
+    "sessions": (
+        "/sessions",
+        {"GET": sessions.list_sessions, "POST": sessions.create_session},
+    ),
+    "session": (
+        "/sessions/<session_id>",
+        {"GET": sessions.get_session, "PATCH": sessions.rename_session},
+    ),
+    "session_runs": (
+        "/sessions/<session_id>/runs",
+        {"GET": runs.list_runs, "POST": runs.create_run},
+    ),
+    "run_events": ("/runs/<run_id>/events", {"GET": runs.list_events}),
+    "run_event_stream": ("/runs/<run_id>/events/stream", {"GET": stream_events}),
+    "run_cancel": ("/runs/<run_id>/cancel", {"POST": runs.cancel_run}),
+}
+"""Endpoint name: its path and its views by method."""
+
+# A rule takes every method, so that the refusal of a method is ours in any host.
+METHODS = ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
+
+
+def create_blueprint(
+    runtime: Runtime,
+    *,
+    identity_resolver: IdentityResolver,
+    context_factory: ContextFactory | None = None,
+    keepalive_seconds: float = 15,
+    max_body_bytes: int = 1_048_576,
+    name: str = "rungent",
+) -> Blueprint:
+    """The routes of `runtime` for a Quart-Trio application, which must run `runtime.serve`.
+
+    `identity_resolver(request)` says who asks; `context_factory(request, session, run or None)`
+    gives the dependencies of a drive, which outlive the request. Both may be sync or async. None,
+    Unauthenticated and PermissionError from the resolver are answered with 401; exceptions of
+    the web framework pass through. Event streams send a comment after `keepalive_seconds`
+    without a frame. The application's `MAX_CONTENT_LENGTH` must not lie below `max_body_bytes`.
+
+    Raises ValueError for bounds that are not above 0. Source: docs/http.md.
+    """
+    host = Host(
+        runtime=runtime,
+        identity_resolver=identity_resolver,
+        context_factory=context_factory,
+        keepalive_seconds=keepalive_seconds,
+        max_body_bytes=max_body_bytes,
+    )
+    return blueprint_for(host, name)
+
+
+def blueprint_for(host: Host, name: str) -> Blueprint:
+    """The routes around what the host provides."""
+    blueprint = Blueprint(name, "rungent.asgi")
+    for endpoint, (path, views) in ROUTES.items():
+        blueprint.add_url_rule(
+            path,
+            endpoint=endpoint,
+            view_func=Endpoint(host, views).answer,
+            methods=METHODS,
+            provide_automatic_options=False,
+            strict_slashes=True,
+            merge_slashes=False,
+        )
+    return blueprint
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One path: its views by method, and the checks that come before each of them."""
+
+    host: Host
+    views: Mapping[str, View]
+
+    async def answer(self, **ids: str) -> Response:
+        """Answer the current request: the only place that turns errors into statuses."""
+        # The request itself, not the framework's proxy: the host may keep it.
+        request = request_ctx.request
+        try:
+            return await self._checked(request, ids)
+        except HTTPException:
+            raise
+        except Exception as error:
+            response = problem(error)
+            if response is None:
+                logger.exception("%s %s failed", request.method, request.url_rule)
+                response = internal_error()
+            return response
+
+    async def _checked(self, request: Request, ids: Mapping[str, str]) -> Response:
+        body = await read_body(request, self.host.max_body_bytes)
+        if request.scope["path"].removeprefix(request.root_path).startswith("//"):
+            # The router takes this for another spelling of a path.
+            raise NotFound()
+        view = self.views.get(request.method)
+        if view is None:
+            raise MethodNotAllowed(self.views)
+        self.host.require_alive()
+        identity = await self.host.identify(request)
+        if any(storable(given) != given for given in ids.values()):
+            # No database has such an id, and some refuse to look for it.
+            raise NotFound()
+        return await view(Call(self.host, request, identity, body), **ids)

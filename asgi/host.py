@@ -1,0 +1,88 @@
+"""What the host of the routes provides: its runtime, its identities, its dependencies.
+
+Source: docs/http.md#identity.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+
+from quart import Request
+
+from rungent.errors import ShuttingDown, Unauthenticated
+from rungent.identity import Identity
+from rungent.records import Run, Session
+from rungent.runtime import Runtime
+
+__all__ = ["ContextFactory", "Host", "IdentityResolver"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+IdentityResolver: TypeAlias = Callable[[Request], Identity | Awaitable[Identity | None] | None]
+ContextFactory: TypeAlias = Callable[
+    [Request, Session, Run | None], Mapping[str, Any] | Awaitable[Mapping[str, Any]]
+]
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The runtime behind the routes and the host's callbacks, sync or async.
+
+    `crashed` says whether the runtime died under an application that served it.
+    Raises ValueError for bounds that are not above 0.
+    """
+
+    runtime: Runtime
+    identity_resolver: IdentityResolver
+    context_factory: ContextFactory | None = None
+    keepalive_seconds: float = 15
+    max_body_bytes: int = 1_048_576
+    crashed: Callable[[], bool] = _never
+
+    def __post_init__(self) -> None:
+        if not self.keepalive_seconds > 0 or not self.max_body_bytes > 0:
+            raise ValueError("keepalive_seconds and max_body_bytes must be above 0")
+
+    def require_alive(self) -> None:
+        """Raise ShuttingDown after the runtime crashed."""
+        if self.crashed():
+            raise ShuttingDown()
+
+    async def identify(self, request: Request) -> Identity:
+        """Who sends the request. Raises Unauthenticated when the host knows nobody.
+
+        A PermissionError counts as a refusal; whatever else the host raises passes.
+        """
+        try:
+            identity = await _called(self.identity_resolver, request)
+        except PermissionError as error:
+            raise Unauthenticated() from error
+        if identity is None:
+            raise Unauthenticated()
+        if not isinstance(cast("object", identity), Identity):
+            raise TypeError("the identity resolver must return an Identity or None")
+        return identity
+
+    async def deps(
+        self, request: Request, session: Session, run: Run | None
+    ) -> Mapping[str, Any] | None:
+        """The dependencies for a drive, or None without a factory. The host's errors pass."""
+        if self.context_factory is None:
+            return None
+        deps = await _called(self.context_factory, request, session, run)
+        if not isinstance(cast("object", deps), Mapping):
+            raise TypeError("the context factory must return a mapping")
+        return deps
+
+
+async def _called(function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    result = cast("object", function(*args, **kwargs))
+    return cast("T", await result if inspect.isawaitable(result) else result)

@@ -1,0 +1,124 @@
+"""Errors on the wire: one table from error class to status, extra fields and headers.
+
+Source: docs/http.md#errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from quart import Response
+
+from rungent.asgi.schemas import reply
+from rungent.errors import (
+    ActiveRunConflict,
+    IdempotencyKeyReused,
+    InteractionAlreadyResolved,
+    InteractionMismatch,
+    InvalidRequest,
+    InvalidResponse,
+    NotFound,
+    RungentError,
+    RunNotRetryable,
+    RunNotWaiting,
+    RuntimeBusy,
+    ShuttingDown,
+    Unauthenticated,
+)
+
+__all__ = [
+    "MethodNotAllowed",
+    "PayloadTooLarge",
+    "UnsupportedMediaType",
+    "internal_error",
+    "problem",
+]
+
+
+class MethodNotAllowed(RungentError):
+    """The path exists, but not with this method. `allow` lists those it has."""
+
+    code = "method_not_allowed"
+
+    def __init__(self, allow: Iterable[str]) -> None:
+        super().__init__()
+        self.allow = ", ".join(sorted(allow))
+
+
+class PayloadTooLarge(RungentError):
+    """The request body is longer than the adapter accepts."""
+
+    code = "payload_too_large"
+
+
+class UnsupportedMediaType(RungentError):
+    """A body that is not declared as JSON."""
+
+    code = "unsupported_media_type"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """How one class of errors is answered.
+
+    `fields` are attributes of the error that go into the body. `text` replaces the error's own
+    message where that could tell a stranger something.
+    """
+
+    status: int
+    fields: tuple[str, ...] = ()
+    text: str | None = None
+
+
+PROBLEMS: dict[type[RungentError], Problem] = {
+    Unauthenticated: Problem(401, text="Authentication is required."),
+    NotFound: Problem(404, text="There is no such thing here."),
+    MethodNotAllowed: Problem(405, text="The method is not allowed here."),
+    ActiveRunConflict: Problem(409, ("run_id", "status")),
+    RunNotWaiting: Problem(409, ("status",)),
+    InteractionMismatch: Problem(409, ("interaction_id",)),
+    InteractionAlreadyResolved: Problem(409, ("outcome",)),
+    IdempotencyKeyReused: Problem(409, ("run_id",)),
+    RunNotRetryable: Problem(409, ("status",)),
+    PayloadTooLarge: Problem(413, text="The request body is too large."),
+    UnsupportedMediaType: Problem(415, text="The request body must be application/json."),
+    InvalidRequest: Problem(422, ("errors",)),
+    InvalidResponse: Problem(422, ("reason", "path")),
+    RuntimeBusy: Problem(429),
+    ShuttingDown: Problem(503, text="The service is not available right now."),
+}
+"""Every error that clients may see; whatever is missing here is an internal error."""
+
+INTERNAL = Problem(500, text="Something went wrong.")
+
+
+def problem(error: Exception) -> Response | None:
+    """The answer to an expected error; None for one that nobody expected."""
+    if not isinstance(error, RungentError):
+        return None
+    known = next((PROBLEMS[kind] for kind in type(error).__mro__ if kind in PROBLEMS), None)
+    return None if known is None else _answer(error, known)
+
+
+def internal_error() -> Response:
+    """The answer to everything else: a fixed text."""
+    return _answer(RungentError(), INTERNAL)
+
+
+def _answer(error: RungentError, known: Problem) -> Response:
+    detail: dict[str, object] = {"code": error.code, "message": known.text or error.message}
+    detail |= {field: getattr(error, field) for field in known.fields}
+    return reply({"detail": detail}, known.status, headers=_headers(error))
+
+
+def _headers(error: RungentError) -> dict[str, str]:
+    if isinstance(error, MethodNotAllowed):
+        return {"Allow": error.allow}
+    if isinstance(error, RuntimeBusy | ShuttingDown):
+        # The header holds whole seconds, and 0 would invite an immediate repetition.
+        return {"Retry-After": str(max(1, math.ceil(error.retry_after)))}
+    if isinstance(error, Unauthenticated) and error.www_authenticate is not None:
+        return {"WWW-Authenticate": error.www_authenticate}
+    return {}
