@@ -1,17 +1,19 @@
 #!/bin/sh
-# Makes sure that the server programs which the tests start are there: PostgreSQL.
+# Makes sure that the programs which the tests start are there: PostgreSQL's server, curl.
 set -eu
 
-have_postgres() {
-    command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
-}
+missing=""
+command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 ||
+    missing="$missing postgresql"
+command -v curl >/dev/null 2>&1 || missing="$missing curl"
+[ -z "$missing" ] && exit 0
 
-have_postgres && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
-    apt-get install -y -qq --no-install-recommends postgresql >/dev/null
+    # shellcheck disable=SC2086 # a list of package names
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null
     exit 0
 fi
-echo "The tests need PostgreSQL (initdb, pg_ctl): install the package 'postgresql' and try again." >&2
+echo "The tests need these system packages: install$missing and try again." >&2
 exit 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +34,6 @@ async def pasted(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return done.stdout.decode()
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the conversation is one of curl")
 async def test_the_printed_conversation_works_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
