@@ -77,6 +77,7 @@ class Runtime:
         self._supervisor = Supervisor(self._desk, self._agents, model)
         self._access = Access(store, self._agents.keys())
         self._scope: trio.CancelScope | None = None
+        self._over = trio.Event()
         self._served: AbstractAsyncContextManager[None] | None = None
 
     # --- serving -----------------------------------------------------------------------------
@@ -105,7 +106,7 @@ class Runtime:
         """
         if self._scope is not None:
             raise RuntimeError("the runtime is served already")
-        self._scope = trio.CancelScope()
+        self._scope, self._over = trio.CancelScope(), trio.Event()
         self._feed.open()
         try:
             async with AsyncExitStack() as stack:
@@ -119,9 +120,10 @@ class Runtime:
         finally:
             self._scope = None
             self._feed.close()
+            self._over.set()
 
     async def stop(self, grace_seconds: float | None = None) -> None:
-        """Stop serving; this cancels no run. Returns when every drive has let go of its run.
+        """Stop serving; this cancels no run. Returns when `serve` has ended.
 
         New work is refused, open event streams end, drives get `grace_seconds` (default
         `shutdown_grace_seconds`) to reach a pause or their end, then they are cancelled and their
@@ -132,8 +134,13 @@ class Runtime:
             return
         grace = self._options.shutdown_grace_seconds if grace_seconds is None else grace_seconds
         self._feed.close()
-        await self._supervisor.drain(grace)
-        scope.cancel()
+        over = self._over
+        try:
+            await self._supervisor.drain(grace)
+        finally:
+            # A stop that is cut short is one without grace.
+            scope.cancel()
+        await over.wait()
 
     async def __aenter__(self) -> Self:
         self._served = self._serving()

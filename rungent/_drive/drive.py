@@ -60,6 +60,11 @@ class Drive:
         """The fencing token under which this drive writes."""
         return self.run.fencing_token
 
+    @property
+    def owns_run(self) -> bool:
+        """Whether the run is still this drive's to advance, as far as it knows."""
+        return not self.journal.lost and self.journal.run.status is RunStatus.RUNNING
+
     async def advance(self) -> None:
         """Drive the run to its next pause or end.
 
@@ -92,7 +97,7 @@ class Drive:
 
     async def _leave(self, broken: Outcome | None) -> None:
         journal = self.journal
-        if not journal.lost and journal.run.status is RunStatus.RUNNING:
+        if self.owns_run:
             await self._let_go(broken)
         await journal.tell()
 

@@ -271,7 +271,7 @@ class Supervisor:
                 # Cancelled or claimed by somebody else.
                 self._reserved.pop(run_id, None)
             for run_id, drive in held.items():
-                if run_id not in kept and self._drives.get(run_id) is drive:
+                if run_id not in kept and drive.owns_run:
                     logger.warning("lease of %s was lost", run_id)
                     drive.journal.lose()
 

@@ -77,7 +77,7 @@ class Transcript:
             begin = fit(self._entries, budget * BYTES_PER_TOKEN - len(fixed.encode()))
             if not begin:
                 break
-        messages = [system]
+        messages: list[Mapping[str, Any]] = [system]
         messages.extend(entry.wire for entry in self._entries[begin:])
         return ModelRequest(messages=tuple(messages), tools=tools, model=self._agent.model)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -89,8 +90,9 @@ def decide_retry(
         return StepFailed(_terminal_code(failure.reason))
     if retries >= policy.max_retries:
         return StepFailed(_EXHAUSTED.get(failure.reason, "model_unavailable"))
-    if failure.retry_after is not None:
-        return _provider_delay(failure.retry_after, remaining_seconds)
+    stated = failure.retry_after
+    if stated is not None and math.isfinite(stated) and stated >= 0:
+        return _provider_delay(stated, remaining_seconds)
     wait = min(policy.max_delay_seconds, policy.backoff_seconds * 2**retries)
     return WaitThenRetry(wait * (1 - policy.jitter * chance))
 

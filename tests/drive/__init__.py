@@ -1,0 +1,1 @@
+"""One drive in virtual time: model steps, tools, callbacks, prompts."""

@@ -1,0 +1,1 @@
+"""The pure core: no clock, no store, no trio."""

@@ -1,0 +1,1 @@
+"""The whole runtime in virtual time: creation, capacity, cancel, leases, following."""
