@@ -271,7 +271,7 @@ class SQLAlchemyStore(Store):
         finally:
             self._opened = False
             with self._hold():
-                await self._executor.stop()
+                await self._executor.stop()  # noqa: ASYNC102 - bounded by the last statement
 
     async def _watch_file(self, wake: Callable[[str | None], None], poll_seconds: float) -> None:
         connection = await self._run(_open_apart)

@@ -155,7 +155,7 @@ class Runtime:
     ) -> bool | None:
         served, self._served = self._served, None
         assert served is not None
-        return await served.__aexit__(kind, error, trace)
+        return await served.__aexit__(kind, error, trace)  # noqa: ASYNC102 - bounded inside
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:

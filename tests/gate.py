@@ -12,13 +12,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
-SOURCES = ["rungent", "rungent/asgi", "rungent/demo", "rungent/persistence", "rungent/testing"]
+FOLDERS = ("rungent", "asgi", "persistence", "testing", "docs/examples/trip_planner")
+SOURCES = [str(path) for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+# Left out: 114 and 128 do not see a `task_status` that is passed on, 127 prefers another library.
+FLAKE8_ASYNC = ["--enable", "ASYNC1,ASYNC2,ASYNC3", "--disable", "ASYNC114,ASYNC127,ASYNC128"]
 
 PARTS: dict[str, list[list[str]]] = {
     "style": [
         [PYTHON, "-m", "ruff", "check", "."],
         [PYTHON, "-m", "ruff", "format", "--check", "."],
-        [str(Path(PYTHON).parent / "flake8-async"), "--enable", "ASYNC1", *SOURCES],
+        [str(Path(PYTHON).parent / "flake8-async"), *FLAKE8_ASYNC, *SOURCES],
     ],
     "types": [
         [PYTHON, "-m", "mypy"],
@@ -41,7 +44,7 @@ def main(names: list[str]) -> int:
     for name in names or list(PARTS):
         begun = time.monotonic()
         for command in PARTS[name]:
-            print(f"$ {' '.join(command[1:])}", flush=True)
+            print(f"$ {' '.join(command[1:6])}", flush=True)
             if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
                 failed.append(name)
                 break

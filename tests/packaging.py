@@ -26,10 +26,9 @@ def main() -> int:
         environment = target / "venv"
         venv.create(environment, with_pip=True)
         python = str(environment / "bin" / "python")
-        _run(python, "-m", "pip", "install", "--quiet", f"{wheel}[demo,postgres]")
-        imports = "; ".join(f"import {name}" for name in modules if name != "rungent.testing")
+        _run(python, "-m", "pip", "install", "--quiet", f"{wheel}[demo,postgres,testing]")
+        imports = "; ".join(f"import {name}" for name in modules)
         _run(python, "-Ic", imports, cwd=target)
-        _run(python, "-Ic", "import rungent.testing", cwd=target)
     print(f"wheel: {len(modules)} modules import")
     return 0
 
@@ -52,7 +51,9 @@ def _expected() -> set[str]:
 
 
 def _run(*command: str, cwd: Path = ROOT) -> None:
-    subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=cwd, check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def package_of(name: str) -> str | None:
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_modules_import_only_what_the_table_allows(name: str):
+def test_modules_import_only_what_the_table_allows(name: str) -> None:
     package = package_of(name)
     if package is None:
         return
@@ -144,48 +144,48 @@ def test_modules_import_only_what_the_table_allows(name: str):
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_pure_modules_know_no_io_library(name: str):
+def test_pure_modules_know_no_io_library(name: str) -> None:
     if name in PURE_MODULES or any(within(name, package) for package in PURE):
         roots = {imported.split(".")[0] for imported in imports_of(name)}
         assert roots.isdisjoint({"trio", "httpx", "quart", "sqlalchemy", "asyncio", "time"})
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_each_foreign_library_has_one_home(name: str):
+def test_each_foreign_library_has_one_home(name: str) -> None:
     for imported in imports_of(name):
         homes = ONLY_IN.get(imported.split(".")[0])
         assert homes is None or any(within(name, home) for home in homes), imported
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_modules_say_what_they_do_and_stay_small(name: str):
+def test_modules_say_what_they_do_and_stay_small(name: str) -> None:
     text = MODULES[name].read_text(encoding="utf-8")
     assert ast.get_docstring(ast.parse(text)), "a module states its job in a docstring"
     assert len(text.splitlines()) <= MODULE_LINES
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_functions_stay_small(name: str):
+def test_functions_stay_small(name: str) -> None:
     for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None
             assert node.end_lineno - node.lineno < FUNCTION_LINES, node.name
 
 
-def test_nothing_sleeps_with_the_time_module():
+def test_nothing_sleeps_with_the_time_module() -> None:
     for name, path in MODULES.items():
         assert "time.sleep" not in imports_of(name)
         assert "time.sleep(" not in path.read_text(encoding="utf-8"), name
 
 
-def test_every_package_is_listed_for_the_build():
+def test_every_package_is_listed_for_the_build() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     listed = set(settings["tool"]["setuptools"]["packages"])
     packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}
     assert listed == packages
 
 
-def test_top_level_holds_the_fixed_folders_and_project_files_only():
+def test_top_level_holds_the_fixed_folders_and_project_files_only() -> None:
     visible = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
     built = {name for name in visible if name.endswith(".egg-info") or name in {"build", "dist"}}
     assert visible - built <= TOP_LEVEL | TOP_FILES
@@ -194,14 +194,14 @@ def test_top_level_holds_the_fixed_folders_and_project_files_only():
 @pytest.mark.parametrize(
     "module", ["rungent", "rungent.llm", "rungent.store", "rungent.sqlalchemy", "rungent.asgi"]
 )
-def test_public_modules_export_sorted_names_that_exist(module: str):
+def test_public_modules_export_sorted_names_that_exist(module: str) -> None:
     exported = importlib.import_module(module)
     names: list[str] = exported.__all__
     assert names == sorted(names)
     assert all(hasattr(exported, name) for name in names)
 
 
-def test_the_canonical_imports_work():
+def test_the_canonical_imports_work() -> None:
     from rungent import (
         Agent,
         DeferredRequest,

@@ -25,6 +25,6 @@ TESTS = defined_tests()
 
 
 @pytest.mark.parametrize("sentence", sorted(INVARIANTS))
-def test_a_promise_is_proven_by_tests_that_exist(sentence: str):
+def test_a_promise_is_proven_by_tests_that_exist(sentence: str) -> None:
     assert INVARIANTS[sentence], "a promise needs a test"
     assert set(INVARIANTS[sentence]) <= TESTS

@@ -8,15 +8,15 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import httpx
 import trio
 from rich.table import Table
-from rungent.asgi.serve import serve
 
 from rungent import Agent, Identity, Runtime
 from rungent.asgi import create_app
+from rungent.asgi.serve import serve
 from rungent.llm import OpenAICompatibleModel
 from rungent.store import Store
 from tests.benchmarks.workload import STORES, USER
@@ -70,7 +70,7 @@ async def _provide(stream: trio.SocketStream) -> None:
         await trio.sleep(GAP_SECONDS)
         delta = {"choices": [{"index": 0, "delta": {"content": f"{time.perf_counter()} "}}]}
         await stream.send_all(f"data: {json.dumps(delta)}\n\n".encode())
-    finish = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    finish: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     await stream.send_all(f"data: {json.dumps(finish)}\n\ndata: [DONE]\n\n".encode())
     await stream.aclose()
 

@@ -26,7 +26,7 @@ app = create_app(runtime, identity_resolver=lambda request: Identity("somebody")
 DEADLINE_SECONDS = 60
 
 
-def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]):
+def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
@@ -36,7 +36,7 @@ def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["serve"], ["demo", "--port", "many"]])
-def test_wrong_usage_ends_with_code_two(arguments: list[str]):
+def test_wrong_usage_ends_with_code_two(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
@@ -53,12 +53,12 @@ def test_wrong_usage_ends_with_code_two(arguments: list[str]):
 )
 def test_serve_says_what_is_wrong_with_its_target(
     target: str, reason: str, capsys: pytest.CaptureFixture[str]
-):
+) -> None:
     assert main(["serve", target]) == 2
     assert reason in capsys.readouterr().err
 
 
-async def test_serve_serves_an_application_until_it_is_told_to_stop(tmp_path: Path):
+async def test_serve_serves_an_application_until_it_is_told_to_stop(tmp_path: Path) -> None:
     (tmp_path / "host_app.py").write_text(APP)
     command = [sys.executable, "-m", "rungent", "serve", "host_app:app", "--port", "0"]
     process = await trio.lowlevel.open_process(command, stdout=-1, cwd=tmp_path)
@@ -73,7 +73,7 @@ async def test_serve_serves_an_application_until_it_is_told_to_stop(tmp_path: Pa
         assert await process.wait() == 0
 
 
-async def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path):
+async def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "host_app.py").write_text(APP)
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = str(listeners[0].socket.getsockname()[1])

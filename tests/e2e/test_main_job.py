@@ -18,7 +18,7 @@ def types(events: list[dict[str, object]]) -> list[object]:
     return [event["type"] for event in events]
 
 
-async def test_the_offline_model_moves_a_place_over_http_and_sse(tmp_path: Path):
+async def test_the_offline_model_moves_a_place_over_http_and_sse(tmp_path: Path) -> None:
     async with demo(tmp_path / "demo.db") as served:
         assert "offline" in served.printed
         _, events = await served.run("Move Asakusa Temple to day 2")
@@ -30,7 +30,7 @@ async def test_the_offline_model_moves_a_place_over_http_and_sse(tmp_path: Path)
 
 async def test_a_real_model_server_drives_a_typed_tool_to_the_end(
     tmp_path: Path, roomy_server: ModelServer
-):
+) -> None:
     options = ("--model-url", roomy_server.base_url, "--model", "scripted", "--api-key", KEY)
     async with demo(tmp_path / "demo.db", *options) as served:
         assert await served.day_of("Tokyo Tower") != 2
@@ -42,7 +42,7 @@ async def test_a_real_model_server_drives_a_typed_tool_to_the_end(
     assert said == [{"content": "Tokyo Tower is now on day 2."}]
 
 
-async def test_events_replay_without_a_gap_after_the_server_was_killed(tmp_path: Path):
+async def test_events_replay_without_a_gap_after_the_server_was_killed(tmp_path: Path) -> None:
     async with demo(tmp_path / "demo.db") as first:
         run_id, events = await first.run("Swap Tokyo Tower and Ueno Park")
         first.end(signal.SIGKILL)
@@ -63,7 +63,7 @@ async def kill_in_mid_stream(served: Demo, stream: str) -> None:
 
 async def test_a_run_cut_off_by_a_kill_can_be_cancelled_by_the_next_process(
     tmp_path: Path, roomy_server: ModelServer
-):
+) -> None:
     endless = ("--model-url", roomy_server.base_url, "--model", "scripted", "--api-key", KEY)
     async with demo(tmp_path / "demo.db", *endless) as first:
         session = (await first.client.post("/api/assistant/sessions", json={})).json()
@@ -82,7 +82,7 @@ async def test_a_run_cut_off_by_a_kill_can_be_cancelled_by_the_next_process(
         assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
-async def test_one_conversation_in_the_terminal_ends_with_exit_code_zero(tmp_path: Path):
+async def test_one_conversation_in_the_terminal_ends_with_exit_code_zero(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rungent", "demo", "--db", str(tmp_path / "demo.db")]
     with trio.fail_after(60):
         done = await trio.run_process(
@@ -92,7 +92,9 @@ async def test_one_conversation_in_the_terminal_ends_with_exit_code_zero(tmp_pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_the_served_demo_stops_at_once_when_asked(tmp_path: Path, number: signal.Signals):
+async def test_the_served_demo_stops_at_once_when_asked(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     async with demo(tmp_path / "demo.db") as served:
         served.end(number)
         with trio.fail_after(20):

@@ -28,7 +28,8 @@ async def run(llmock: Any, **options: Any) -> list[Event]:
         api_key="judged",
         base_url=llmock.base_url("openai"),
         model="gpt-4o",
-        **{"retry_backoff_seconds": 0.05, **options},
+        retry_backoff_seconds=0.05,
+        **options,
     )
     agent = Agent(name="judged", instructions="Answer.", tools=[lookup])
     runtime = Runtime(agents=[agent], model=model, store=MemoryStore())
@@ -61,7 +62,7 @@ RETRIED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("fault", "settings", "options", "reason"), RETRIED)
 async def test_transient_faults_are_retried_without_a_fault_of_ours(
     llmock: Any, fault: str, settings: dict[str, Any], options: dict[str, Any], reason: str
-):
+) -> None:
     getattr(llmock, fault)(**settings)
     events = await run(llmock, **options)
     assert reasons(events) == [reason] * settings["times"]
@@ -70,7 +71,7 @@ async def test_transient_faults_are_retried_without_a_fault_of_ours(
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
-async def test_refusals_are_never_retried(llmock: Any, status: int):
+async def test_refusals_are_never_retried(llmock: Any, status: int) -> None:
     llmock.fail(status)
     events = await run(llmock)
     assert reasons(events) == []
@@ -78,7 +79,7 @@ async def test_refusals_are_never_retried(llmock: Any, status: int):
     await assert_faultless(llmock)
 
 
-async def test_a_lasting_outage_ends_the_run_within_its_budget(llmock: Any):
+async def test_a_lasting_outage_ends_the_run_within_its_budget(llmock: Any) -> None:
     llmock.outage()
     events = await run(llmock)
     assert reasons(events) == ["server_error"] * 3
@@ -86,7 +87,7 @@ async def test_a_lasting_outage_ends_the_run_within_its_budget(llmock: Any):
     await assert_faultless(llmock)
 
 
-async def test_broken_arguments_are_asked_for_again_and_never_executed(llmock: Any):
+async def test_broken_arguments_are_asked_for_again_and_never_executed(llmock: Any) -> None:
     llmock.break_tool_call("malformed_arguments")
     events = await run(llmock)
     assert "invalid_tool_arguments" in reasons(events)
@@ -94,7 +95,7 @@ async def test_broken_arguments_are_asked_for_again_and_never_executed(llmock: A
     await assert_faultless(llmock)
 
 
-async def test_a_tool_call_is_answered_before_the_next_step(llmock: Any):
+async def test_a_tool_call_is_answered_before_the_next_step(llmock: Any) -> None:
     llmock.call_tool("lookup", {"city": "Kyoto"})
     events = await run(llmock)
     assert [event.data["name"] for event in events if event.type == "tool.completed"] == ["lookup"]
