@@ -43,6 +43,8 @@ ROUTES: Mapping[str, tuple[str, Mapping[str, View]]] = {
     ),
     "run_events": ("/runs/<run_id>/events", {"GET": runs.list_events}),
     "run_event_stream": ("/runs/<run_id>/events/stream", {"GET": stream_events}),
+    "run_responses": ("/runs/<run_id>/responses", {"POST": runs.answer_run}),
+    "run_retry": ("/runs/<run_id>/retry", {"POST": runs.retry_run}),
     "run_cancel": ("/runs/<run_id>/cancel", {"POST": runs.cancel_run}),
 }
 """Endpoint name: its path and its views by method."""

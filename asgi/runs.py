@@ -1,4 +1,4 @@
-"""Views of runs: create, list, read their events, cancel.
+"""Views of runs: create, retry, list, read their events, answer, cancel.
 
 Source: docs/http.md#runs.
 """
@@ -10,10 +10,17 @@ import json
 from quart import Response
 
 from rungent.asgi.requests import Call, next_link
-from rungent.asgi.schemas import NewRun, receipt_json, reply, run_json
+from rungent.asgi.schemas import Answer, NewRun, receipt_json, reply, run_json
 from rungent.errors import InvalidRequest
 
-__all__ = ["cancel_run", "create_run", "list_events", "list_runs"]
+__all__ = [
+    "answer_run",
+    "cancel_run",
+    "create_run",
+    "list_events",
+    "list_runs",
+    "retry_run",
+]
 
 REPLAYED = {"Idempotency-Replayed": "true"}
 
@@ -61,6 +68,33 @@ async def list_events(call: Call, run_id: str) -> Response:
         if run.event_seq > last:
             headers = next_link(call.request, after_seq=last, limit=limit)
     return reply([json.loads(event.to_json()) for event in events], headers=headers)
+
+
+async def answer_run(call: Call, run_id: str) -> Response:
+    """Answer what the run asked; it goes on when the caller goes away."""
+    runtime, body = call.host.runtime, call.json(Answer)
+    run = await runtime.get_run(run_id, identity=call.identity)
+    session = await runtime.find_session(run.session_id, identity=call.identity)
+    receipt = await runtime.submit_response(
+        run_id,
+        body.interaction_id,
+        body.value,
+        identity=call.identity,
+        deps=await call.deps(session, run),
+    )
+    return reply(receipt_json(receipt), 202)
+
+
+async def retry_run(call: Call, run_id: str) -> Response:
+    """Start a new run for the message of a failed one; a body is ignored."""
+    runtime, key = call.host.runtime, call.idempotency_key()
+    run = await runtime.get_run(run_id, identity=call.identity)
+    session = await runtime.find_session(run.session_id, identity=call.identity)
+    receipt = await runtime.retry_run(
+        run_id, identity=call.identity, deps=await call.deps(session), idempotency_key=key
+    )
+    body = {**receipt_json(receipt), "retried_from": receipt.retried_from}
+    return reply(body, 202, headers=REPLAYED if receipt.replayed else None)
 
 
 async def cancel_run(call: Call, run_id: str) -> Response:

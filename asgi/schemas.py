@@ -26,6 +26,7 @@ from rungent.records import Message, Run, RunReceipt, Session
 from rungent.text import dump_json
 
 __all__ = [
+    "Answer",
     "NewRun",
     "NewSession",
     "TitleChange",
@@ -78,6 +79,13 @@ class NewRun(Body):
 
     input: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
     if_active: Literal["reject", "cancel_waiting"] = "reject"
+
+
+class Answer(Body):
+    """Body of `POST /runs/{id}/responses`; `value` must be there, but may be null."""
+
+    interaction_id: str
+    value: JsonValue
 
 
 def validation_errors(error: ValidationError) -> InvalidRequest:

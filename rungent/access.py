@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from rungent.store.feed import EventStream
 from rungent.store.port import Cursor, Store
 from rungent.text import storable
 
-__all__ = ["Access", "OwnedStream", "page_limit"]
+__all__ = ["Access", "OpeningStream", "OwnedStream", "page_limit"]
 
 MAX_PAGE = 500
 T = TypeVar("T")
@@ -113,6 +113,22 @@ class OwnedStream:
 
     async def __anext__(self) -> Event:
         await self.check()
+        return await self._stream.__anext__()
+
+
+class OpeningStream:
+    """An event stream whose first read does what makes the events: a run, or an answer."""
+
+    def __init__(self, begin: Callable[[], Awaitable[OwnedStream]]) -> None:
+        self._begin = begin
+        self._stream: OwnedStream | None = None
+
+    def __aiter__(self) -> OpeningStream:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._stream is None:
+            self._stream = await self._begin()
         return await self._stream.__anext__()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
 from pydantic import JsonValue
@@ -20,6 +21,9 @@ from rungent.text import canonical_json, dump_json, storable, to_json_value
 
 __all__ = [
     "IfActive",
+    "Message",
+    "Retry",
+    "Source",
     "checked_if_active",
     "checked_input",
     "checked_key",
@@ -119,9 +123,26 @@ def new_session(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A run for a new user message."""
+
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A run for the user message of an earlier one."""
+
+    run: Run
+
+
+Source = Message | Retry
+
+
 def new_run(
     session: Session,
-    content: str,
+    source: Source,
     *,
     lease: Lease,
     claim: bool,
@@ -129,8 +150,14 @@ def new_run(
     digest: str,
     now: Now,
 ) -> Commit:
-    """The commit that creates a run with its user message: claimed, or queued and reserved."""
-    moment, message_id = now(), new_id("msg_")
+    """The commit that creates a run: claimed, or queued and reserved by the lease.
+
+    A new user message is stored with it; a retry reuses the stored one.
+    """
+    moment = now()
+    retried = source.run if isinstance(source, Retry) else None
+    content = source.content if isinstance(source, Message) else source.run.input
+    message_id = new_id("msg_") if retried is None else retried.input_message_id
     run = Run(
         id=new_id("run_"),
         session_id=session.id,
@@ -140,12 +167,14 @@ def new_run(
         input_message_id=message_id,
         idempotency_key=key,
         request_digest=digest if key is not None else None,
+        retried_from=None if retried is None else retried.id,
         lease=lease,
         created_at=moment,
         updated_at=moment,
     )
     transition = started(run, lease) if claim else Transition(run)
     commit = seal(transition, moment, created=True)
-    said = MessageDraft("user", content, public=True)
-    message = seal_message(said, run, moment, id=message_id)
-    return Commit(run=commit.run, events=commit.events, messages=(message,))
+    if retried is not None:
+        return commit
+    said = seal_message(MessageDraft("user", content, public=True), run, moment, id=message_id)
+    return replace(commit, messages=(said,))

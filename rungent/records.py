@@ -35,7 +35,6 @@ __all__ = [
     "Settled",
     "ToolCall",
     "ToolClaim",
-    "Waiting",
 ]
 
 
@@ -150,14 +149,17 @@ class Settled(Record):
 class Call(Record):
     """One call of the open turn, in the order of the transcript.
 
-    `made` calls come from the runtime itself, not from the model. `opened` is set while and after
-    an execution, `settled` once the call is over.
+    `made` calls come from the runtime itself, not from the model. `frozen` holds the normalised
+    arguments that were put up for approval, and `approved` says that they were approved; `answer`
+    is the trusted answer under which a call was frozen. `opened` is set while and after an
+    execution, `settled` once the call is over.
     """
 
     id: str
     name: str
     arguments: dict[str, JsonValue]
     made: bool = False
+    frozen: dict[str, JsonValue] | None = None
     approved: bool = False
     opened: Opened | None = None
     progress: Progress | None = None
@@ -165,12 +167,33 @@ class Call(Record):
     answer: TrustedInteractionResponse | None = None
 
 
-class Waiting(Record):
-    """What a paused run waits for: an interaction or an external task, and the call it is for."""
+class Interaction(Record):
+    """A question or approval. `frozen_call` is the call that an answer sets free."""
 
-    kind: Literal["input", "external"]
     id: str
+    run_id: str
+    tool_call_id: str
+    kind: Literal["text", "choice", "form", "approval"]
+    request: dict[str, JsonValue]
+    frozen_call: dict[str, JsonValue] | None = None
+    status: Literal["pending", "resolved"] = "pending"
+    outcome: str | None = None
+    response: JsonValue = None
+    created_at: datetime
+    resolved_at: datetime | None = None
+
+
+class ExternalTask(Record):
+    """Host work that a run waits for."""
+
+    run_id: str
+    task_id: str
     call_id: str
+    state: Literal["waiting", "completed", "failed", "cancelled"] = "waiting"
+    message: str
+    public: JsonValue = None
+    created_at: datetime
+    settled_at: datetime | None = None
 
 
 class FailureStreak(Record):
@@ -185,7 +208,8 @@ class RunState(Record):
 
     `done` maps the fingerprint of each successful call that may not be repeated to its call id.
     `step_open` says that a model step was begun and not completed. `recoveries` counts takeovers
-    since the last completed step or settled call.
+    since the last completed step or settled call. `answer` is the trusted answer of this drive.
+    `interaction` and `task` are what a paused run waits for; `used_tasks` lists every task id.
     """
 
     initialised: bool = False
@@ -197,7 +221,9 @@ class RunState(Record):
     streak: FailureStreak | None = None
     usage: Usage | None = None
     answer: TrustedInteractionResponse | None = None
-    waiting: Waiting | None = None
+    interaction: Interaction | None = None
+    task: ExternalTask | None = None
+    used_tasks: tuple[str, ...] = ()
     recoveries: int = 0
 
 
@@ -262,33 +288,4 @@ class ToolClaim(Record):
     attempts: int = 1
     fencing_token: int
     started_at: datetime | None = None
-    settled_at: datetime | None = None
-
-
-class Interaction(Record):
-    """A question or approval. `frozen_call` is the call that an answer sets free."""
-
-    id: str
-    run_id: str
-    tool_call_id: str
-    kind: Literal["text", "choice", "form", "approval"]
-    request: dict[str, JsonValue]
-    frozen_call: dict[str, JsonValue] | None = None
-    status: Literal["pending", "resolved"] = "pending"
-    outcome: str | None = None
-    response: JsonValue = None
-    created_at: datetime
-    resolved_at: datetime | None = None
-
-
-class ExternalTask(Record):
-    """Host work that a run waits for."""
-
-    run_id: str
-    task_id: str
-    call_id: str
-    state: Literal["waiting", "completed", "failed", "cancelled"] = "waiting"
-    message: str
-    public: JsonValue = None
-    created_at: datetime
     settled_at: datetime | None = None

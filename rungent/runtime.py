@@ -5,21 +5,21 @@ Source: docs/runtime.md.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, Unpack, cast
+from typing import Any, Self, Unpack
 
 import trio
+from pydantic import JsonValue
 
 from rungent import creation
 from rungent._drive.announce import Announcer
-from rungent._drive.journal import Desk, facts_of
-from rungent._drive.seal import seal
+from rungent._drive.doors import Doors
+from rungent._drive.journal import Desk
+from rungent._drive.service import Service
 from rungent._drive.supervisor import Supervisor
-from rungent._lifecycle.endings import cancel
-from rungent.access import Access, OwnedStream, page_limit
+from rungent._drive.tool_call import in_json
+from rungent.access import Access, OpeningStream, OwnedStream, page_limit
 from rungent.agent import Agent
 from rungent.creation import IfActive
 from rungent.errors import InvalidRequest, NotFound
@@ -30,14 +30,12 @@ from rungent.llm.port import Model
 from rungent.options import Options, RuntimeOptions
 from rungent.records import Message, Run, RunReceipt, Session
 from rungent.store.feed import EventFeed, Until
-from rungent.store.port import Commit, Creation, Store
+from rungent.store.port import Store
+from rungent.text import to_json_value
+from rungent.tools.messages import public_text
+from rungent.tools.results import ToolResult, coerce_result
 
 __all__ = ["Runtime"]
-
-logger = logging.getLogger("rungent")
-
-WATCH_RETRY_SECONDS = 1.0
-STOP_MARGIN_SECONDS = 10.0
 
 
 class Runtime:
@@ -65,7 +63,6 @@ class Runtime:
             raise ValueError("default_agent must name a registered agent")
         self._options = Options(**options)
         self._store = store
-        self._model = model
         self._feed = EventFeed(store)
         self._desk = Desk(
             store=store,
@@ -75,10 +72,9 @@ class Runtime:
             worker=new_id("wrk_"),
         )
         self._supervisor = Supervisor(self._desk, self._agents, model)
+        self._doors = Doors(self._desk, self._agents, self._supervisor)
         self._access = Access(store, self._agents.keys())
-        self._scope: trio.CancelScope | None = None
-        self._over = trio.Event()
-        self._served: AbstractAsyncContextManager[None] | None = None
+        self._service = Service(self._desk, self._feed, self._supervisor, model)
 
     # --- serving -----------------------------------------------------------------------------
 
@@ -104,23 +100,7 @@ class Runtime:
         created. Cancelling it is a stop without grace: leases are released, no run is cancelled.
         Raises RuntimeError when the runtime is served already.
         """
-        if self._scope is not None:
-            raise RuntimeError("the runtime is served already")
-        self._scope, self._over = trio.CancelScope(), trio.Event()
-        self._feed.open()
-        try:
-            async with AsyncExitStack() as stack:
-                await stack.enter_async_context(self._store.open())
-                await self._enter_model(stack)
-                with self._scope:
-                    async with trio.open_nursery() as nursery:
-                        nursery.start_soon(self._watch)
-                        await nursery.start(self._supervisor.run)
-                        task_status.started()
-        finally:
-            self._scope = None
-            self._feed.close()
-            self._over.set()
+        await self._service.serve(task_status=task_status)
 
     async def stop(self, grace_seconds: float | None = None) -> None:
         """Stop serving; this cancels no run. Returns when `serve` has ended.
@@ -129,22 +109,10 @@ class Runtime:
         `shutdown_grace_seconds`) to reach a pause or their end, then they are cancelled and their
         leases released, so that another worker goes on. Does nothing when not serving.
         """
-        scope = self._scope
-        if scope is None:
-            return
-        grace = self._options.shutdown_grace_seconds if grace_seconds is None else grace_seconds
-        self._feed.close()
-        over = self._over
-        try:
-            await self._supervisor.drain(grace)
-        finally:
-            # A stop that is cut short is one without grace.
-            scope.cancel()
-        await over.wait()
+        await self._service.stop(grace_seconds)
 
     async def __aenter__(self) -> Self:
-        self._served = self._serving()
-        await self._served.__aenter__()
+        await self._service.enter()
         return self
 
     async def __aexit__(
@@ -153,44 +121,7 @@ class Runtime:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        served, self._served = self._served, None
-        assert served is not None
-        return await served.__aexit__(kind, error, trace)  # noqa: ASYNC102 - bounded inside
-
-    @asynccontextmanager
-    async def _serving(self) -> AsyncIterator[None]:
-        failed: Exception | None = None
-        async with trio.open_nursery() as nursery:
-            await nursery.start(self.serve)
-            try:
-                yield
-            except Exception as error:  # noqa: BLE001 - raised again below
-                # Carried over the nursery's edge as a value, which would wrap it in a group.
-                failed = error
-            finally:
-                with trio.move_on_after(self._stop_seconds(), shield=True):
-                    await self.stop()
-        if failed is not None:
-            raise failed
-
-    def _stop_seconds(self) -> float:
-        return self._options.shutdown_grace_seconds + STOP_MARGIN_SECONDS
-
-    async def _enter_model(self, stack: AsyncExitStack) -> None:
-        if isinstance(self._model, AbstractAsyncContextManager):
-            await stack.enter_async_context(
-                cast("AbstractAsyncContextManager[object]", self._model)
-            )
-
-    async def _watch(self) -> None:
-        """Learn of events that other processes commit."""
-        while True:
-            try:
-                await self._store.watch(self._feed.notify, self._options.follow_poll_seconds)
-            except Exception:
-                logger.exception("watching the store failed")
-                self._feed.notify(None)
-            await trio.sleep(WATCH_RETRY_SECONDS)
+        return await self._service.leave(kind, error, trace)
 
     # --- sessions ----------------------------------------------------------------------------
 
@@ -283,31 +214,82 @@ class Runtime:
         mode = creation.checked_if_active(if_active)
         key = creation.checked_key(idempotency_key)
         session = await self._access.session(session_id, identity)
-        self._supervisor.require_accepting()
-        replace = self._cancelled if mode == "cancel_waiting" else None
+        replace = self._doors.cancelling() if mode == "cancel_waiting" else None
         digest = creation.request_digest("create", {"input": text, "if_active": mode})
-        with self._supervisor.slot() as claim:
-            commit = creation.new_run(
-                session,
-                text,
-                lease=self._supervisor.lease(),
-                claim=claim,
-                key=key,
-                digest=digest,
-                now=self._options.now,
-            )
-            created = await self._store.create_run(
-                Creation(commit, replace_waiting=replace, refusal=self._supervisor.refusal(claim))
-            )
-            if created.replayed:
-                return RunReceipt(created.run.id, created.run.status, replayed=True)
-            if claim:
-                self._supervisor.start(created.run, deps, claim_events=commit.events)
-            else:
-                self._supervisor.reserve(created.run, deps)
-        if created.replaced is not None:
-            await self._announce(created.replaced)
-        return RunReceipt(created.run.id, created.run.status)
+        return await self._doors.create(session, creation.Message(text), key, digest, deps, replace)
+
+    async def retry_run(
+        self,
+        run_id: str,
+        *,
+        identity: Identity,
+        deps: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> RunReceipt:
+        """Start a new run for the user message of a failed one, from the transcript as it stands.
+
+        Only the newest run of a session, and only after a retryable failure: else
+        RunNotRetryable. Everything else is as in `create_run`.
+        """
+        key = creation.checked_key(idempotency_key)
+        run, session = await self._access.run(run_id, identity)
+        digest = creation.request_digest("retry", {"run": run_id})
+        return await self._doors.create(session, creation.Retry(run), key, digest, deps, None)
+
+    async def submit_response(
+        self,
+        run_id: str,
+        interaction_id: str,
+        value: JsonValue,
+        *,
+        identity: Identity,
+        deps: Mapping[str, Any] | None = None,
+    ) -> RunReceipt:
+        """Answer the question or approval that a run waits for; the run goes on at once.
+
+        The first answer wins: the same once more is accepted without effect. Raises
+        InvalidResponse, InteractionMismatch, InteractionAlreadyResolved, RunNotWaiting, NotFound
+        or ShuttingDown; then nothing is stored and the run keeps waiting.
+        """
+        await self._access.run(run_id, identity)
+        return await self._doors.answer(run_id, interaction_id, value, deps)
+
+    async def report_external_progress(
+        self,
+        run_id: str,
+        task_id: str,
+        message: str,
+        *,
+        identity: Identity,
+        public: object = None,
+    ) -> Event:
+        """Show how the host's work goes; `message` has 1–280 characters, else ValueError.
+
+        Raises RunNotWaiting, TaskMismatch or NotFound.
+        """
+        text, shown = public_text(message), to_json_value(public)
+        await self._access.run(run_id, identity)
+        return await self._doors.report(run_id, task_id, text, shown)
+
+    async def resume_deferred(
+        self,
+        run_id: str,
+        task_id: str,
+        result: ToolResult,
+        *,
+        identity: Identity,
+        deps: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Complete the task that a run waits for; exactly one completion succeeds.
+
+        The result settles the original call. It may ask a question, but not defer again
+        (ValueError). Raises RunNotWaiting, TaskMismatch, NotFound or ShuttingDown.
+        """
+        told = in_json(coerce_result(result))
+        if told.deferred is not None:
+            raise ValueError("a completion cannot be deferred again")
+        await self._access.run(run_id, identity)
+        return await self._doors.complete(run_id, task_id, told, deps)
 
     async def cancel_run(self, run_id: str, *, identity: Identity) -> Run:
         """End the run as cancelled, from any process; returns the run as it is afterwards.
@@ -315,26 +297,8 @@ class Runtime:
         Idempotent: a run that has ended is returned unchanged. A local drive is cancelled at
         once; one elsewhere can write nothing more.
         """
-        before, _ = await self._access.run(run_id, identity)
-        cancelled: list[Commit] = []
-
-        def decide(run: Run) -> Commit | None:
-            cancelled.clear()
-            if run.active:
-                cancelled.append(self._cancelled(run))
-            return cancelled[0] if cancelled else None
-
-        if not before.active:
-            return before
-        run = await self._store.cancel_run(run_id, decide)
-        for commit in cancelled:
-            drive = self._supervisor.end_drive(commit)
-            if drive is None:
-                await self._announce(commit)
-            else:
-                # Behind what the drive committed before, whoever gets to tell it.
-                await drive.journal.tell()
-        return run
+        run, session = await self._access.run(run_id, identity)
+        return await self._doors.cancel(run, session)
 
     def stream_events(
         self, run_id: str, *, identity: Identity, after_seq: int = 0, until: Until | None = None
@@ -347,7 +311,7 @@ class Runtime:
         after = _checked_seq(after_seq)
         return OwnedStream(self._access, self._feed.follow(run_id, after, until), run_id, identity)
 
-    async def stream_run(
+    def stream_run(
         self,
         session_id: str,
         content: str,
@@ -356,32 +320,50 @@ class Runtime:
         deps: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         if_active: IfActive = "reject",
-    ) -> AsyncIterator[Event]:
-        """Create a run as `create_run` does and follow its events from the first."""
-        receipt = await self.create_run(
-            session_id,
-            content,
-            identity=identity,
-            deps=deps,
-            idempotency_key=idempotency_key,
-            if_active=if_active,
-        )
-        async for event in self.stream_events(receipt.run_id, identity=identity):
-            yield event
+    ) -> OpeningStream:
+        """Create a run as `create_run` does and follow its events from the first.
+
+        The run is created by the first read, and goes on when the iterator is left.
+        """
+
+        async def begin() -> OwnedStream:
+            receipt = await self.create_run(
+                session_id,
+                content,
+                identity=identity,
+                deps=deps,
+                idempotency_key=idempotency_key,
+                if_active=if_active,
+            )
+            return self.stream_events(receipt.run_id, identity=identity)
+
+        return OpeningStream(begin)
+
+    def stream_response(
+        self,
+        run_id: str,
+        interaction_id: str,
+        value: JsonValue,
+        *,
+        identity: Identity,
+        deps: Mapping[str, Any] | None = None,
+    ) -> OpeningStream:
+        """Answer as `submit_response` does and follow the events from the first new one.
+
+        The answer is submitted by the first read.
+        """
+
+        async def begin() -> OwnedStream:
+            before = await self.get_run(run_id, identity=identity)
+            await self.submit_response(run_id, interaction_id, value, identity=identity, deps=deps)
+            return self.stream_events(run_id, identity=identity, after_seq=before.event_seq)
+
+        return OpeningStream(begin)
 
     async def recover_runs(self) -> int:
         """Claim runs that nobody drives, once; returns how many. Raises ShuttingDown."""
         self._supervisor.require_accepting()
         return await self._supervisor.sweep()
-
-    def _cancelled(self, run: Run) -> Commit:
-        facts = facts_of(self._desk, self._agents[run.agent_name])
-        transition = cancel(run, facts)
-        assert transition is not None, "only active runs are cancelled"
-        return seal(transition, self._options.now())
-
-    async def _announce(self, commit: Commit) -> None:
-        await self._desk.announcer.announce(commit.run.id, commit.events)
 
 
 def _checked_seq(after_seq: object) -> int:

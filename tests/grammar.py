@@ -85,7 +85,12 @@ class _Reader:
     expected: tuple[str, ...] | None = None
     expected_call: str | None = None
     paused: Mapping[str, Any] | None = None
+    asked: set[tuple[str, bool]] = field(default_factory=set[tuple[str, bool]])
+    interactions: set[str] = field(default_factory=set[str])
+    answered_call: str | None = None
+    overtaken: set[str] = field(default_factory=set[str])
     task: Mapping[str, Any] | None = None
+    tasks: set[str] = field(default_factory=set[str])
 
     @property
     def ended(self) -> bool:
@@ -99,6 +104,7 @@ class _Reader:
         if self.expected_call is not None and event.type.startswith("tool."):
             _require(event.data["call_id"] == self.expected_call, "of another call")
         self.expected = self.expected_call = None
+        self._follow_up(event)
         if event.type in TERMINAL_TYPES:
             self._end(event)
             return
@@ -119,6 +125,17 @@ class _Reader:
             "external_task": self._external(event.type),
         }
         handlers[event.type.split(".")[0]](event.data)
+
+    def _follow_up(self, event: Event) -> None:
+        """A call that continues an answered question comes directly after the answer, or never."""
+        if event.type == "run.waiting_input":
+            return
+        call_id = event.data.get("call_id", event.data.get("tool_call_id"))
+        _require(call_id not in self.overtaken, "the continuation of an earlier answer")
+        if self.answered_call is not None:
+            if call_id != self.answered_call:
+                self.overtaken.add(self.answered_call)
+            self.answered_call = None
 
     # --- ends ----------------------------------------------------------------------------------
 
@@ -309,7 +326,14 @@ class _Reader:
 
     def _requested(self, data: Mapping[str, Any]) -> None:
         _require(self.phase == "pausing", "not directly after run.waiting_input")
-        _require((data["kind"] == "approval") == ("tool" in data), "a tool is for approvals only")
+        approval = data["kind"] == "approval"
+        _require(approval == ("tool" in data), "a tool is for approvals only")
+        _require(data["id"] not in self.interactions, "the interaction was requested already")
+        asking = (data["tool_call_id"], approval)
+        _require(asking not in self.asked, "this was asked about the call already")
+        _require(data["tool_call_id"] not in self.calls, "the call began already")
+        self.interactions.add(data["id"])
+        self.asked.add(asking)
         self.phase = "turn" if self.step else "start"
         self.paused, self.expected = data, ("interaction.resolved",)
 
@@ -326,6 +350,8 @@ class _Reader:
             self.expected_call = call_id
             settled = ("tool.failed", "run.failed", "run.cancelled")
             self.expected = settled if outcome == "rejected" else ("tool.started", *settled)
+        else:
+            self.answered_call = call_id
 
     def _external(self, kind: str) -> Callable[[Mapping[str, Any]], None]:
         def handle(data: Mapping[str, Any]) -> None:
@@ -335,6 +361,7 @@ class _Reader:
             _require(self.task is not None, "no task was started")
             assert self.task is not None
             _require(data["task_id"] == self.task["task_id"], "of another task")
+            _require(data["call_id"] == self.task["call_id"], "of another call")
             if kind == "external_task.progress":
                 self.expected = _WHILE_EXTERNAL
                 return
@@ -350,6 +377,8 @@ class _Reader:
         _require(call is not None and call.open, "the call is not open")
         assert call is not None
         _require(call.row in {None, "completed"}, "the progress row is open")
+        _require(data["task_id"] not in self.tasks, "the task was started already")
+        self.tasks.add(data["task_id"])
         call.row = "deferred"
         self.task, self.expected = data, ("run.waiting_external",)
 

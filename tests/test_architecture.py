@@ -68,7 +68,8 @@ MAY_IMPORT = {
     "rungent.llm": {"rungent.events", "rungent.ids", "rungent.records", "rungent.text"},
     "rungent.store": VALUES,
     "rungent._lifecycle": VALUES | {"rungent.llm"},
-    "rungent._drive": VALUES | {"rungent._lifecycle", "rungent.llm", "rungent.store"},
+    "rungent._drive": VALUES
+    | {"rungent._lifecycle", "rungent.creation", "rungent.llm", "rungent.store"},
     "rungent.asgi": PUBLIC,
     "rungent.persistence": PUBLIC,
     "rungent.testing": PUBLIC | {"rungent.asgi"},
@@ -91,6 +92,7 @@ ONLY_IN = {
     "quart_trio": ("rungent.asgi", "rungent.demo"),
     "hypercorn": ("rungent.asgi", "rungent.demo"),
     "sqlalchemy": ("rungent.persistence", "rungent.demo"),
+    "questionary": ("rungent.demo",),
     "rich": ("rungent.demo",),
     "pytest": ("rungent.testing",),
 }

@@ -1,9 +1,18 @@
-"""Telling the world about a commit: wake followers, then the host's listener."""
+"""Telling the world about a commit: wake followers, then the host's listener.
+
+The listener hears the events of a run one after another and in order, whoever committed them: a
+drive, or an entry from outside while the drive before is still leaving.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import trio
 
 from rungent._drive.hosts import call_host
 from rungent.events import Event
@@ -14,6 +23,16 @@ __all__ = ["Announcer"]
 
 logger = logging.getLogger("rungent")
 
+_told_of: ContextVar[frozenset[str]] = ContextVar("rungent_told_of", default=frozenset())
+
+
+@dataclass(slots=True)
+class _Line:
+    """The events of one run that the listener has not heard, and the turn to tell them."""
+
+    events: deque[Event] = field(default_factory=deque[Event])
+    turn: trio.Lock = field(default_factory=trio.Lock)
+
 
 class Announcer:
     """Announces committed events of this process."""
@@ -21,22 +40,41 @@ class Announcer:
     def __init__(self, feed: EventFeed, listener: EventListener | None) -> None:
         self._feed = feed
         self._listener = listener
+        self._lines: dict[str, _Line] = {}
 
     def wake(self, run_id: str) -> None:
         """Wake the followers of a run."""
         self._feed.notify(run_id)
 
-    async def tell(self, event: Event) -> None:
-        """Await the listener for one event. Its errors are logged."""
+    def inside(self, run_id: str) -> bool:
+        """Whether the caller is the listener itself, at work on an event of this run."""
+        line = self._lines.get(run_id)
+        return line is not None and line.turn.locked() and run_id in _told_of.get()
+
+    async def announce(self, run_id: str, events: Sequence[Event] = ()) -> None:
+        """Tell of committed events, and of those that a cancelled caller left behind.
+
+        Inside the listener it returns at once: whoever called the listener tells of them next.
+        """
+        self.wake(run_id)
         if self._listener is None:
             return
+        line = self._lines.setdefault(run_id, _Line())
+        line.events.extend(events)
+        if self.inside(run_id):
+            return
+        async with line.turn:
+            while line.events:
+                await self._tell(self._listener, line.events.popleft())
+        if not line.events and not line.turn.locked() and self._lines.get(run_id) is line:
+            del self._lines[run_id]
+
+    async def _tell(self, listener: EventListener, event: Event) -> None:
+        """Await the listener for one event. Its errors are logged."""
+        before = _told_of.set(_told_of.get() | {event.run_id})
         try:
-            await call_host(self._listener, event)
+            await call_host(listener, event)
         except Exception:
             logger.exception("event listener failed on %s of %s", event.type, event.run_id)
-
-    async def announce(self, run_id: str, events: Sequence[Event]) -> None:
-        """Announce a commit on a run that no drive of this process advances."""
-        self.wake(run_id)
-        for event in events:
-            await self.tell(event)
+        finally:
+            _told_of.reset(before)

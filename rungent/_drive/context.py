@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rungent._drive.journal import Desk, Journal
+from rungent._lifecycle.checks import trusted_answer
 from rungent.agent import Agent
 from rungent.identity import Identity
 from rungent.llm.port import Model
-from rungent.records import Session
+from rungent.records import Call, Session
 from rungent.tools.context import ReportProgress, ToolContext
 
 __all__ = ["DriveContext"]
@@ -28,18 +29,18 @@ class DriveContext:
     deps: Mapping[str, Any]
 
     def tool_context(
-        self, call_id: str | None = None, report: ReportProgress | None = None
+        self, call: Call | None = None, report: ReportProgress | None = None
     ) -> ToolContext:
-        """The context for host code: a tool when `call_id` is given, else a callback."""
+        """The context for host code: about `call` when it is given, else for a callback."""
         run = self.journal.run
         return ToolContext.create(
             identity=Identity(self.session.subject_id, self.session.tenant_id),
             session_id=self.session.id,
             run_id=run.id,
-            call_id=call_id,
+            call_id=None if call is None else call.id,
             current_input=run.input,
             resource=self.session.resource,
             deps=self.deps,
-            interaction_response=run.state.answer,
+            interaction_response=run.state.answer if call is None else trusted_answer(run, call),
             report=report,
         )

@@ -13,12 +13,20 @@ from typing import Any, assert_never
 
 import trio
 
+from rungent._drive.approval import confirmation
 from rungent._drive.context import DriveContext
 from rungent._drive.initialise import initialise, resolve_deps
 from rungent._drive.journal import Desk, Journal
 from rungent._drive.model_step import model_step
 from rungent._drive.tool_call import earlier_result, run_tools
-from rungent._lifecycle.actions import CallModel, Initialise, Park, RunTools, SkipDuplicate
+from rungent._lifecycle.actions import (
+    AskApproval,
+    CallModel,
+    Initialise,
+    Park,
+    RunTools,
+    SkipDuplicate,
+)
 from rungent._lifecycle.opening import Pending
 from rungent._lifecycle.outcomes import Outcome, RunBroke
 from rungent.agent import Agent
@@ -48,6 +56,7 @@ class Drive:
     deps: Mapping[str, Any] | None = None
     claim_events: Sequence[Event] = ()
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    over: trio.Event = field(default_factory=trio.Event)
     journal: Journal = field(init=False)
 
     def __post_init__(self) -> None:
@@ -156,6 +165,8 @@ async def _perform(drive: DriveContext, action: Pending) -> Outcome | None:
             return await model_step(drive)
         case RunTools():
             return await run_tools(drive, action)
+        case AskApproval():
+            return await confirmation(drive, action)
         case SkipDuplicate():
             return earlier_result(drive, action)
         case Park():

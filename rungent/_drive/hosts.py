@@ -13,9 +13,12 @@ T = TypeVar("T")
 
 
 async def call_host(
-    function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    function: Callable[P, T | Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a host callback and await its result if it is awaitable. Its exceptions pass."""
+    """Call a host callback and await its result if it is awaitable. Its exceptions pass.
+
+    `function` is positional only: a tool's parameter may have any name.
+    """
     result = cast("object", function(*args, **kwargs))
     if inspect.isawaitable(result):
         return cast("T", await result)

@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NoReturn
 
 import trio
@@ -27,6 +28,7 @@ from rungent.agent import Agent
 from rungent.catalog import Catalog
 from rungent.errors import StaleRun
 from rungent.events import Event
+from rungent.ids import new_id
 from rungent.options import Options
 from rungent.records import Run, RunStatus
 from rungent.store.port import Commit, Store
@@ -47,12 +49,17 @@ class Desk:
     worker: str
 
 
-def facts_of(desk: Desk, agent: Agent) -> Facts:
-    """What decisions of this moment depend on."""
+def facts_of(desk: Desk, agent: Agent, now: datetime | None = None) -> Facts:
+    """What decisions of this moment depend on.
+
+    `now` is given where a store may decide in another thread, in which the host's clock need not
+    work.
+    """
     return Facts(
         agent=agent,
         catalog=desk.catalog,
-        now=desk.options.now(),
+        now=desk.options.now() if now is None else now,
+        interaction_id=new_id("int_"),
         max_model_steps=desk.options.max_model_steps,
         max_identical_tool_failures=desk.options.max_identical_tool_failures,
         max_recoveries=desk.options.max_recoveries,
@@ -110,21 +117,33 @@ class Journal:
 
     def end(self, events: Sequence[Event]) -> None:
         """Stop the drive: its run was ended by a commit of this process, with `events`."""
-        self._last_events = tuple(events)
-        self._desk.announcer.wake(self._run.id)
+        self.follow(events)
         self.lose()
+
+    def follow(self, events: Sequence[Event]) -> None:
+        """Take events to tell that another commit of this process added behind the drive's."""
+        self._last_events += tuple(events)
+        self._desk.announcer.wake(self._run.id)
 
     async def tell(self) -> None:
         """Tell the listener what it has not heard yet, in order."""
+        if self._desk.announcer.inside(self._run.id):
+            # The listener itself asks, while it is told of a commit: none is under way.
+            await self._tell_last()
+            return
         async with self._lock:
             # Only now is no commit under way whose events come first.
-            self._untold.extend(self._last_events)
-            self._last_events = ()
-            await self._tell()
+            await self._tell_last()
+
+    async def _tell_last(self) -> None:
+        self._untold.extend(self._last_events)
+        self._last_events = ()
+        await self._tell()
 
     async def _tell(self) -> None:
-        while self._untold:
-            await self._desk.announcer.tell(self._untold.popleft())
+        events = list(self._untold)
+        self._untold.clear()
+        await self._desk.announcer.announce(self._run.id, events)
 
     async def apply(self, outcome: Outcome) -> None:
         """Commit an outcome. Returns once it is stored and announced.

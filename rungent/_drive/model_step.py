@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import cast
 
 import trio
@@ -31,6 +32,8 @@ from rungent.text import storable
 __all__ = ["model_step"]
 
 logger = logging.getLogger("rungent")
+
+CLOSE_SECONDS = 2.0
 
 
 async def model_step(drive: DriveContext) -> Outcome:
@@ -169,16 +172,20 @@ class _Step:
         """Show text as it comes; `found` gets the completion, also when closing is cut off."""
         limit = self._drive.desk.options.model_idle_timeout_seconds
         async with self._drive.model.stream(request) as chunks:
-            async for chunk in chunks:
-                if limit is not None:
-                    idle.deadline = trio.current_time() + limit
-                if isinstance(chunk, TextDelta):
-                    self.pen.put(chunk.text)
-                elif isinstance(chunk, ModelCompleted):
-                    if not self.pen.text:
+            try:
+                async for chunk in chunks:
+                    if limit is not None:
+                        idle.deadline = trio.current_time() + limit
+                    if isinstance(chunk, TextDelta):
                         self.pen.put(chunk.text)
-                    found.append(chunk)
-                    return
+                    elif isinstance(chunk, ModelCompleted):
+                        if not self.pen.text:
+                            self.pen.put(chunk.text)
+                        found.append(chunk)
+                        break
+            finally:
+                with trio.move_on_after(CLOSE_SECONDS, shield=True):
+                    await _close(chunks)
 
     def _replied(self, reply: Reply) -> ModelReplied:
         transcript = self._drive.journal.transcript
@@ -204,3 +211,9 @@ class _Step:
         # Text may have been shown while the tick waited for its turn to write.
         silence = self.silence
         return Ticked(silence.first, silence.elapsed_seconds) if silence.overdue else None
+
+
+async def _close(chunks: AsyncIterator[object]) -> None:
+    """End a model's generator here, not whenever it is collected."""
+    if isinstance(chunks, AsyncGenerator):
+        await cast("AsyncGenerator[object, None]", chunks).aclose()

@@ -86,11 +86,13 @@ class Supervisor:
         if not self.accepting:
             raise ShuttingDown("The runtime is not serving.")
 
-    def refusal(self, free: bool) -> RuntimeBusy | None:
+    def refusal(self, free: bool) -> RuntimeBusy | ShuttingDown | None:
         """Why a run may not even be queued, or None; `free` when it need not be queued.
 
         Asked inside `slot`, whose own place counts.
         """
+        if not self.accepting:
+            return ShuttingDown("The runtime is not serving.")
         queued = len(self._reserved) + self._queueing
         if not free and queued > self._desk.options.max_queued_runs:
             return RuntimeBusy("Too many runs are waiting.")
@@ -134,8 +136,13 @@ class Supervisor:
             drive.scope.cancel()
         if not self._drives:
             self._all_done = trio.Event()
+        earlier = self._drives.get(run.id)
         self._drives[run.id] = drive
-        self._context.run(self._nursery.start_soon, self._supervise, drive)
+        self._context.run(self._nursery.start_soon, self._supervise, drive, earlier)
+
+    def drive_of(self, run_id: str) -> Drive | None:
+        """The local drive of a run, also while it is leaving."""
+        return self._drives.get(run_id)
 
     def end_drive(self, ended: Commit) -> Drive | None:
         """Cancel the local drive of a run that this commit ended; it has the events told."""
@@ -204,7 +211,9 @@ class Supervisor:
     async def _claim(self, candidate: Run) -> bool:
         if not self.accepting or candidate.id in self._drives:
             return False
-        made = claimed(self.lease(), self._desk.options.now)
+        # The store decides in a thread of its own, in which the host's clock need not work.
+        now = self._desk.options.now()
+        made = claimed(self.lease(), lambda: now)
         commits: list[Commit] = []
 
         def decide(run: Run) -> Commit | None:
@@ -212,9 +221,7 @@ class Supervisor:
             return commits[0] if commits else None
 
         try:
-            run = await self._desk.store.claim_run(
-                candidate.id, self._desk.worker, self._desk.options.now(), decide
-            )
+            run = await self._desk.store.claim_run(candidate.id, self._desk.worker, now, decide)
         except (StaleRun, NotFound):
             return False
         except Exception:
@@ -224,10 +231,14 @@ class Supervisor:
         self.start(run, claim_events=commits[-1].events)
         return True
 
-    async def _supervise(self, drive: Drive) -> None:
+    async def _supervise(self, drive: Drive, earlier: Drive | None) -> None:
         try:
+            if earlier is not None:
+                # It paused the run and may still be telling the listener about it.
+                await earlier.over.wait()
             await drive.advance()
         finally:
+            drive.over.set()
             if self._drives.get(drive.run.id) is drive:
                 del self._drives[drive.run.id]
             self._kick.set()

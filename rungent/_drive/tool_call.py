@@ -21,7 +21,7 @@ from rungent._lifecycle.outcomes import (
 from rungent.text import to_json_value
 from rungent.tools.results import ToolResult, coerce_result
 
-__all__ = ["earlier_result", "run_tools"]
+__all__ = ["earlier_result", "in_json", "run_tools"]
 
 logger = logging.getLogger("rungent")
 
@@ -48,11 +48,11 @@ async def _run_tool(drive: DriveContext, invocation: Invocation) -> Outcome:
     """One execution as a value. Only the cancellation of the drive passes through."""
     call, tool = invocation.call, invocation.tool
     reporter = _Reporter(drive.journal, call.id)
-    context = drive.tool_context(call.id, reporter.report)
+    context = drive.tool_context(call, reporter.report)
     try:
         with trio.move_on_after(tool.timeout_seconds):
-            result = _in_json(coerce_result(await tool(context, **invocation.arguments.values)))
-            return _outcome(call.id, tool.parallel, result)
+            result = in_json(coerce_result(await tool(context, **invocation.arguments.values)))
+            return _outcome(drive, invocation, result)
     except Exception:
         logger.exception("tool %s failed in %s", tool.name, drive.journal.run.id)
         return ToolBroke(call.id, "tool_error")
@@ -62,7 +62,7 @@ async def _run_tool(drive: DriveContext, invocation: Invocation) -> Outcome:
     return ToolBroke(call.id, "timeout")
 
 
-def _in_json(result: ToolResult) -> ToolResult:
+def in_json(result: ToolResult) -> ToolResult:
     """The result with its data in JSON form: whatever host objects raise, they raise here."""
     return ToolResult(
         data=to_json_value(result.data),
@@ -73,12 +73,14 @@ def _in_json(result: ToolResult) -> ToolResult:
     )
 
 
-def _outcome(call_id: str, parallel: bool, result: ToolResult) -> Outcome:
+def _outcome(drive: DriveContext, invocation: Invocation, result: ToolResult) -> Outcome:
+    call_id = invocation.call.id
     if result.interaction is None and result.deferred is None:
         return ToolFinished(call_id, result)
-    if result.interaction is not None and not parallel:
-        return ToolBroke(call_id, "invalid_interaction")
-    return ToolBroke(call_id, "tool_error")
+    if invocation.tool.parallel:
+        # Its siblings are still at work: there is no point at which the run could pause.
+        return ToolBroke(call_id, "tool_error")
+    return ToolFinished(call_id, result, drive.journal.transcript.free_call_id())
 
 
 class _Reporter:

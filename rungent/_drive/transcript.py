@@ -49,6 +49,10 @@ class Transcript:
         """The tool message that answered a call, if it is in the transcript."""
         return self._results.get(call_id)
 
+    def free_call_id(self) -> str:
+        """An id for a call that the runtime makes itself."""
+        return new_call_id(self._call_ids)
+
     def identified(self, calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
         """The calls with storable contents and ids that are unique in the session."""
         taken = set(self._call_ids)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from rungent.interactions import InteractionSpec
 from rungent.records import Call
 from rungent.tools.arguments import Arguments
 from rungent.tools.decorator import AnyTool
@@ -13,6 +14,8 @@ from rungent.tools.decorator import AnyTool
 __all__ = [
     "Action",
     "AnswerProgress",
+    "AskApproval",
+    "AskUser",
     "CallModel",
     "GiveUp",
     "Initialise",
@@ -84,6 +87,21 @@ class AnswerProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class AskUser:
+    """Put the question of a `request_input` call to the user."""
+
+    call: Call
+    spec: InteractionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class AskApproval:
+    """Make the confirmation of a checked call, and put it to the user."""
+
+    invocation: Invocation
+
+
+@dataclass(frozen=True, slots=True)
 class SkipDuplicate:
     """Settle a call as a repetition of `earlier_id`, without executing it."""
 
@@ -113,6 +131,8 @@ Action = (
     | RunTools
     | Refuse
     | AnswerProgress
+    | AskUser
+    | AskApproval
     | SkipDuplicate
     | LeaveInDoubt
     | GiveUp

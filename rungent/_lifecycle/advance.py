@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from rungent._lifecycle.actions import Refuse
+from rungent._lifecycle.checks import streak_key
 from rungent._lifecycle.endings import fail
 from rungent._lifecycle.outcomes import (
+    ConfirmationFailed,
+    ConfirmationMade,
     DuplicateSkipped,
     Initialised,
     ModelGaveUp,
@@ -19,6 +23,8 @@ from rungent._lifecycle.outcomes import (
     ToolFinished,
     Wrote,
 )
+from rungent._lifecycle.pauses import ask_approval
+from rungent._lifecycle.refusals import refuse
 from rungent._lifecycle.tool_outcomes import duplicate_skipped, tool_broke, tool_finished
 from rungent._lifecycle.transition import (
     Facts,
@@ -59,6 +65,10 @@ def advance(run: Run, outcome: Outcome, facts: Facts) -> Transition:
             return tool_broke(run, outcome, facts)
         case DuplicateSkipped():
             return duplicate_skipped(run, outcome, facts)
+        case ConfirmationMade():
+            return ask_approval(run, outcome, facts)
+        case ConfirmationFailed():
+            return _unconfirmed(run, outcome, facts)
         case _:
             assert_never(outcome)
 
@@ -178,6 +188,12 @@ def _sum(total: Usage | None, more: Usage | None) -> Usage | None:
         output_tokens=total["output_tokens"] + more["output_tokens"],
         total_tokens=total["total_tokens"] + more["total_tokens"],
     )
+
+
+def _unconfirmed(run: Run, outcome: ConfirmationFailed, facts: Facts) -> Transition:
+    call, arguments = outcome.invocation.call, outcome.invocation.arguments
+    key = streak_key(call.name, arguments.fingerprint)
+    return refuse(run, Refuse(call, "approval_unavailable", key=key), facts)
 
 
 def _progress_reported(run: Run, outcome: ProgressReported) -> Transition:

@@ -55,7 +55,7 @@ def _next_call(run: Run, calls: tuple[Call, ...], facts: Facts) -> Action:
     if first.opened is not None:
         return _after_loss(first, facts)
     action = check_call(run, first, facts)
-    if not isinstance(action, RunTools) or not action.invocations[0].tool.parallel:
+    if not isinstance(action, RunTools) or not _joins(action):
         return action
     return RunTools(action.invocations + _parallel_with(run, calls[1:], facts))
 
@@ -65,10 +65,16 @@ def _parallel_with(run: Run, calls: tuple[Call, ...], facts: Facts) -> tuple[Inv
     group: list[Invocation] = []
     for call in calls:
         action = check_call(run, call, facts) if call.opened is None else None
-        if not isinstance(action, RunTools) or not action.invocations[0].tool.parallel:
+        if not isinstance(action, RunTools) or not _joins(action):
             break
         group.extend(action.invocations)
     return tuple(group)
+
+
+def _joins(action: RunTools) -> bool:
+    """Whether a call may run beside others: a trusted answer serves one call, so never beside it."""
+    tool = action.invocations[0].tool
+    return tool.parallel and not tool.requires_interaction_response
 
 
 def _after_loss(call: Call, facts: Facts) -> Action:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rungent._lifecycle.transition import Facts, Transition, with_state
-from rungent._lifecycle.turns import claim_of, error_content, tool_message
+from rungent._lifecycle.turns import answers_of, claim_of, error_content
 from rungent.catalog import run_failure_retryable
 from rungent.events import Draft
 from rungent.records import Call, Run, RunStatus, ToolClaim
@@ -36,11 +36,39 @@ def cancel(run: Run, facts: Facts) -> Transition | None:
     ended = _ended(run, RunStatus.CANCELLED).model_copy(
         update={"fencing_token": run.fencing_token + 1}
     )
-    return _closing(run, ended, facts).emitting(Draft("run.cancelled", {"status": "cancelled"}))
+    return (
+        _closing(run, ended, facts)
+        .then(_nothing_pending(run, ended, facts))
+        .emitting(Draft("run.cancelled", {"status": "cancelled"}))
+    )
+
+
+def _nothing_pending(run: Run, ended: Run, facts: Facts) -> Transition:
+    """The question or task that the run waited for is over, too."""
+    interaction, task = run.state.interaction, run.state.task
+    if interaction is not None:
+        resolved = interaction.model_copy(
+            update={"status": "resolved", "outcome": "cancelled", "resolved_at": facts.now}
+        )
+        data = {
+            "interaction_id": interaction.id,
+            "kind": interaction.kind,
+            "outcome": "cancelled",
+        }
+        return Transition(ended, (Draft("interaction.resolved", data),), interactions=(resolved,))
+    if task is not None:
+        over = task.model_copy(update={"state": "cancelled", "settled_at": facts.now})
+        data = {
+            "task_id": task.task_id,
+            "call_id": task.call_id,
+            "message": facts.catalog.text("external_task_cancelled"),
+        }
+        return Transition(ended, (Draft("external_task.cancelled", data),), tasks=(over,))
+    return Transition(ended)
 
 
 def _ended(run: Run, status: RunStatus) -> Run:
-    cleared = with_state(run, turn=(), step_open=False, waiting=None, answer=None)
+    cleared = with_state(run, turn=(), step_open=False, interaction=None, task=None, answer=None)
     return cleared.model_copy(update={"status": status, "lease": None})
 
 
@@ -48,7 +76,9 @@ def _closing(run: Run, ended: Run, facts: Facts) -> Transition:
     calls = run.state.turn
     return Transition(
         ended,
-        messages=tuple(tool_message(call, _last_word(call, facts)) for call in calls),
+        messages=tuple(
+            message for call in calls for message in answers_of(call, _last_word(call, facts))
+        ),
         claims=tuple(_cut_off(run, call, facts) for call in calls if _is_open(call)),
     )
 

@@ -11,6 +11,8 @@ from typing import assert_never
 from rungent._lifecycle.actions import (
     Action,
     AnswerProgress,
+    AskApproval,
+    AskUser,
     CallModel,
     GiveUp,
     Initialise,
@@ -25,24 +27,26 @@ from rungent._lifecycle.advance import advance
 from rungent._lifecycle.choose import next_action
 from rungent._lifecycle.endings import fail
 from rungent._lifecycle.outcomes import Outcome
+from rungent._lifecycle.pauses import ask_user
+from rungent._lifecycle.refusals import refuse
 from rungent._lifecycle.transition import Facts, Transition, event, with_calls, with_state
 from rungent._lifecycle.turns import (
     claim_of,
     close_progress,
+    consumed,
     error_content,
     key_of,
     settle,
     tool_identity,
 )
-from rungent.catalog import tool_failure_retryable
 from rungent.events import Draft
 from rungent.records import Call, Opened, Run, Settled
 from rungent.text import dump_json
-from rungent.tools.results import error_envelope, progress_envelope
+from rungent.tools.results import progress_envelope
 
 __all__ = ["Pending", "proceed"]
 
-Pending = Park | Initialise | CallModel | RunTools | SkipDuplicate
+Pending = Park | Initialise | CallModel | RunTools | AskApproval | SkipDuplicate
 """The actions that somebody has to perform, or to wait for."""
 
 
@@ -62,7 +66,7 @@ def proceed(run: Run, outcome: Outcome | None, facts: Facts) -> tuple[Transition
 
 def _open(run: Run, action: Action, facts: Facts) -> tuple[Transition, Pending | None]:
     match action:
-        case Park() | SkipDuplicate():
+        case Park() | SkipDuplicate() | AskApproval():
             return Transition(run), action
         case Initialise():
             if facts.agent.run_activity is None and facts.agent.run_initializer is None:
@@ -73,9 +77,11 @@ def _open(run: Run, action: Action, facts: Facts) -> tuple[Transition, Pending |
         case RunTools():
             return _open_tools(run, action, facts)
         case Refuse():
-            return _refuse(run, action, facts), None
+            return refuse(run, action, facts), None
         case AnswerProgress():
             return _answer_progress(run, action), None
+        case AskUser():
+            return ask_user(run, action.call, action.spec, facts), None
         case LeaveInDoubt():
             return _leave_in_doubt(run, action.call, facts), None
         case GiveUp():
@@ -123,26 +129,6 @@ def _opened(invocation: Invocation, facts: Facts) -> Invocation:
     )
 
 
-def _refuse(run: Run, action: Refuse, facts: Facts) -> Transition:
-    text = facts.catalog.text(action.code)
-    envelope = error_envelope(
-        action.code,
-        action.note or text,
-        tool_failure_retryable(action.code),
-        details=action.details or None,
-    )
-    settled = Settled(
-        content=dump_json(envelope),
-        counts="nothing" if action.key is None else "failure",
-        key=action.key or "",
-    )
-    transition = settle(run, action.call, settled)
-    if not action.shown:
-        return transition
-    failed = {**tool_identity(action.call, facts), "code": action.code, "message": text}
-    return transition.emitting(Draft("tool.failed", failed))
-
-
 def _answer_progress(run: Run, action: AnswerProgress) -> Transition:
     row = {
         "id": action.call.id,
@@ -156,7 +142,7 @@ def _answer_progress(run: Run, action: AnswerProgress) -> Transition:
 
 
 def _leave_in_doubt(run: Run, call: Call, facts: Facts) -> Transition:
-    code = "outcome_unknown"
+    code, run = "outcome_unknown", consumed(run, call, facts)
     settled = Settled(content=error_content(code, facts), key=key_of(call))
     failed = {**tool_identity(call, facts), "code": code, "message": facts.catalog.text(code)}
     closing = Transition(run, claims=(claim_of(run, call, "in_doubt", facts, code),))

@@ -7,11 +7,14 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from rungent._lifecycle.actions import Invocation
 from rungent.events import Usage
 from rungent.records import ActivityTexts, ToolCall
 from rungent.tools.results import ToolResult
 
 __all__ = [
+    "ConfirmationFailed",
+    "ConfirmationMade",
     "DuplicateSkipped",
     "Initialised",
     "ModelGaveUp",
@@ -94,10 +97,30 @@ class ProgressReported:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A tool returned a result, successful or failing."""
+    """A tool returned a result, successful or failing.
+
+    `follow_up_id` is the id, unique in the session, of the call that continues a result with an
+    interaction.
+    """
 
     call_id: str
     result: ToolResult
+    follow_up_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationMade:
+    """The text that asks for the approval of a call."""
+
+    invocation: Invocation
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationFailed:
+    """The text could not be made; nothing is asked."""
+
+    invocation: Invocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +156,8 @@ Outcome = (
     | ProgressReported
     | ToolFinished
     | ToolBroke
+    | ConfirmationMade
+    | ConfirmationFailed
     | DuplicateSkipped
     | RunBroke
 )

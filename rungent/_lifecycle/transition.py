@@ -27,12 +27,14 @@ __all__ = ["Facts", "MessageDraft", "Transition", "event", "with_calls", "with_s
 class Facts:
     """What decisions depend on besides the run: its agent, the bounds and the texts.
 
-    `now` is the moment of the decision, an aware UTC datetime.
+    `now` is the moment of the decision, an aware UTC datetime; `interaction_id` is a fresh id for
+    a question that it may lead to.
     """
 
     agent: Agent
     catalog: Catalog
     now: datetime
+    interaction_id: str
     max_model_steps: int
     max_identical_tool_failures: int
     max_recoveries: int
@@ -83,7 +85,7 @@ class Transition:
     @property
     def changes(self) -> bool:
         """Whether there is anything to store."""
-        return bool(self.events or self.messages or self.claims)
+        return bool(self.events or self.messages or self.claims or self.interactions or self.tasks)
 
 
 def event(kind: str, data: Mapping[str, Any]) -> Draft:

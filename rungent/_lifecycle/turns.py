@@ -10,11 +10,18 @@ from rungent._lifecycle.checks import streak_key
 from rungent._lifecycle.transition import Facts, MessageDraft, Transition, with_calls, with_state
 from rungent.catalog import tool_failure_retryable
 from rungent.events import Draft
-from rungent.records import Call, FailureStreak, Run, Settled, ToolClaim
+from rungent.records import Call, FailureStreak, Run, Settled, ToolCall, ToolClaim
 from rungent.text import dump_json
 from rungent.tools.results import error_envelope
 
-__all__ = ["claim_of", "close_progress", "settle", "tool_identity", "wait_row"]
+__all__ = [
+    "claim_of",
+    "close_progress",
+    "consumed",
+    "settle",
+    "tool_identity",
+    "wait_row",
+]
 
 
 def tool_identity(call: Call, facts: Facts) -> dict[str, str]:
@@ -92,10 +99,22 @@ def claim_of(
     )
 
 
+def consumed(run: Run, call: Call, facts: Facts) -> Run:
+    """A trusted answer serves one executed call of a tool that requires it."""
+    tool = facts.agent.tool(call.name)
+    if tool is None or not tool.requires_interaction_response or run.state.answer is None:
+        return run
+    return with_state(run, answer=None)
+
+
 def settle(run: Run, call: Call, settled: Settled) -> Transition:
-    """Record how a call ended, and release the tool messages whose turn has come."""
+    """Record how a call ended, and release the tool messages whose turn has come.
+
+    The answer to a tool's question was for its continuation: it is gone with it, executed or not.
+    """
     done = call.model_copy(update={"settled": settled, "progress": None})
-    return _release(with_state(with_calls(run, done), recoveries=0))
+    answer = None if call.made else run.state.answer
+    return _release(with_state(with_calls(run, done), recoveries=0, answer=answer))
 
 
 def _release(run: Run) -> Transition:
@@ -105,7 +124,7 @@ def _release(run: Run) -> Transition:
     remaining = list(run.state.turn)
     while remaining and (settled := remaining[0].settled) is not None:
         call = remaining.pop(0)
-        messages.append(tool_message(call, settled.content))
+        messages.extend(answers_of(call, settled.content))
         streak = _count(streak, settled)
     return Transition(
         with_state(run, turn=tuple(remaining), streak=streak), messages=tuple(messages)
@@ -115,6 +134,15 @@ def _release(run: Run) -> Transition:
 def tool_message(call: Call, content: str) -> MessageDraft:
     """The transcript entry that answers a call."""
     return MessageDraft("tool", content, tool_call_id=call.id, name=call.name)
+
+
+def answers_of(call: Call, content: str) -> tuple[MessageDraft, ...]:
+    """What a settled call adds to the transcript: a made call comes with its own request."""
+    answer = tool_message(call, content)
+    if not call.made:
+        return (answer,)
+    made = ToolCall(call.name, call.arguments, call.id)
+    return MessageDraft("assistant", "", tool_calls=(made,)), answer
 
 
 def _count(streak: FailureStreak | None, settled: Settled) -> FailureStreak | None:

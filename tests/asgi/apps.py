@@ -57,8 +57,9 @@ class GatedModel:
 
 def runtime_with(model: Model, **options: Any) -> Runtime:
     agents = [Agent(name="planner", instructions="Plan."), Agent(name="other", instructions="-")]
+    options.setdefault("agents", agents)
     options.setdefault("store", MemoryStore())
-    return Runtime(agents=agents, model=model, **options)
+    return Runtime(model=model, **options)
 
 
 def app_of(runtime: Runtime, **options: Any) -> AsgiApp:

@@ -29,12 +29,15 @@ ROUTES: dict[str, tuple[str, ...]] = {
     "/sessions/{session}/runs": ("GET", "POST"),
     "/runs/{run}/events": ("GET",),
     "/runs/{run}/events/stream": ("GET",),
+    "/runs/{run}/responses": ("POST",),
+    "/runs/{run}/retry": ("POST",),
     "/runs/{run}/cancel": ("POST",),
 }
 WITH_BODY = [
     ("POST", "/sessions"),
     ("PATCH", "/sessions/{session}"),
     ("POST", "/sessions/{session}/runs"),
+    ("POST", "/runs/{run}/responses"),
 ]
 METHODS = ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE", "BREW")
 

@@ -32,14 +32,14 @@ async def conversation(path: Path | None, *texts: str) -> tuple[list[list[Event]
     """Events of one run after another in one session, and the trip afterwards."""
     logs: list[list[Event]] = []
     with trio.fail_after(20):
-        async with open_database(path) as (store, trips), offline_model() as model:
-            runtime = build_runtime(store, model, trips)
+        async with open_database(path) as (store, services), offline_model() as model:
+            runtime = build_runtime(store, model, services)
             async with runtime:
                 session = await runtime.create_session(identity=LOCAL_IDENTITY)
                 for text in texts:
                     stream = runtime.stream_run(session.id, text, identity=LOCAL_IDENTITY)
                     logs.append([event async for event in stream])
-            return logs, await trips.snapshot(DEMO_TRIP_ID)
+            return logs, await services.trips.snapshot(DEMO_TRIP_ID)
 
 
 def types(log: Sequence[Event]) -> list[str]:
@@ -87,8 +87,8 @@ async def test_steps_one_after_the_other_and_reads_side_by_side() -> None:
     assert "Day 4 (walk): Ueno Park" in trip
 
 
-async def test_an_ambiguous_place_changes_nothing_and_is_explained() -> None:
-    (log,), trip = await conversation(None, "Move the museum to day 3")
+async def test_an_ambiguous_goal_changes_nothing_and_is_explained() -> None:
+    (log,), trip = await conversation(None, "Take a taxi to the museum")
     failed = next(event for event in log if event.type == "tool.failed")
     assert failed.data["code"] == "tool_rejected"
     assert failed.data["message"] == "More than one place fits: Edo-Tokyo Museum, Ghibli Museum."
@@ -144,12 +144,12 @@ class Refusing:
 async def test_a_failed_run_shows_its_public_text_and_ends_with_1() -> None:
     output = io.StringIO()
     with trio.fail_after(10):
-        async with open_database(None) as (store, trips):
-            runtime = build_runtime(store, Refusing(), trips)
+        async with open_database(None) as (store, services):
+            runtime = build_runtime(store, Refusing(), services)
             async with runtime:
                 console = Console(file=output, width=100)
-                assert await run_once(runtime, trips, "Add a day", console=console) == 1
-                assert await run_once(runtime, trips, "   ", console=console) == 1
+                assert await run_once(runtime, services, "Add a day", console=console) == 1
+                assert await run_once(runtime, services, "   ", console=console) == 1
     shown = output.getvalue()
     assert "The run failed: The assistant cannot process this request." in shown
     assert "(revision 1)" in shown
@@ -160,10 +160,10 @@ async def test_a_terminal_is_redrawn_with_the_answer_as_markdown() -> None:
     output = io.StringIO()
     console = Console(file=output, width=100, height=40, force_terminal=True)
     with trio.fail_after(10):
-        async with open_database(None) as (store, trips), offline_model() as model:
-            runtime = build_runtime(store, model, trips)
+        async with open_database(None) as (store, services), offline_model() as model:
+            runtime = build_runtime(store, model, services)
             async with runtime:
-                assert await run_once(runtime, trips, "Show day 1", console=console) == 0
+                assert await run_once(runtime, services, "Show day 1", console=console) == 0
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.getvalue())
     assert "✓ Get Day" in shown
     assert "1 Asakusa Temple (walk)" in shown

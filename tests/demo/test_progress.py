@@ -80,8 +80,33 @@ def test_an_end_settles_open_rows() -> None:
 
 
 def test_a_question_is_kept() -> None:
-    progress = folded(event("interaction.requested", prompt="Which one?"))
-    assert (progress.status, progress.prompt) == ("waiting_input", "Which one?")
+    progress = folded(event("interaction.requested", id="int_1", prompt="Which one?"))
+    assert progress.status == "waiting_input"
+    assert progress.question == {"id": "int_1", "prompt": "Which one?"}
+    resolved = advance(progress, event("interaction.resolved", interaction_id="int_1"))
+    assert (resolved.status, resolved.question) == ("running", None)
+
+
+def test_what_was_settled_before_a_question_is_not_shown_again() -> None:
+    call = {"name": "x", "title": "X", "effect": "write"}
+    progress = folded(
+        event("tool.started", call_id="a", **call),
+        event("tool.completed", call_id="a", **call),
+        event("tool.started", call_id="b", **call),
+    )
+    assert progress.after_pause().rows == (Row("b", "X"),)
+
+
+def test_background_work_is_one_row_that_says_how_far_it_is() -> None:
+    task = {"task_id": "t", "call_id": "c"}
+    progress = folded(
+        event("external_task.started", **task, message="Optimising"),
+        event("external_task.progress", **task, message="Half done"),
+    )
+    assert progress.rows == (Row("task:t", "In the background", message="Half done"),)
+    for end, status in (("completed", "completed"), ("failed", "failed"), ("cancelled", "failed")):
+        (row,) = advance(progress, event(f"external_task.{end}", **task)).rows
+        assert row.status == status
 
 
 def test_unknown_events_change_nothing() -> None:

@@ -13,31 +13,41 @@ import trio
 from rungent.demo.app import build_runtime
 from rungent.demo.command import serve_demo
 from rungent.demo.database import open_database
+from rungent.demo.worker import RouteWorker
 from tests.demo.offline import offline_model
 
 
-async def pasted(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """Serve on a free port, run the printed shell lines, stop; what the lines wrote."""
+async def pasted(
+    path: Path, capsys: pytest.CaptureFixture[str], number: int
+) -> tuple[str, str, str]:
+    """Serve on a free port, run one of the printed conversations, stop.
+
+    What the shell lines wrote, on standard output and on standard error, and the trip.
+    """
     with trio.fail_after(20):
-        async with open_database(path) as (store, trips), offline_model() as model:
-            runtime = build_runtime(store, model, trips)
+        async with open_database(path) as (store, services), offline_model() as model:
+            runtime = build_runtime(store, model, services)
+            worker = RouteWorker(runtime, services.trips, services.jobs)
+            serve = partial(serve_demo, runtime, services, worker, host="127.0.0.1", port=0)
             async with trio.open_nursery() as nursery:
-                await nursery.start(partial(serve_demo, runtime, trips, host="127.0.0.1", port=0))
-                lines = capsys.readouterr().out.partition("\n\n")[2]
+                await nursery.start(serve)
+                paragraphs = capsys.readouterr().out.split("\n\n")
                 done = await trio.run_process(
-                    ["bash", "-euc", lines],
+                    ["bash", "-euc", paragraphs[1 + 2 * number]],
                     capture_stdout=True,
+                    capture_stderr=True,
                     env={**os.environ, "no_proxy": "127.0.0.1"},
                 )
                 await runtime.stop(0)
                 nursery.cancel_scope.cancel()
-    return done.stdout.decode()
+            trip = await services.trips.snapshot("tokyo")
+    return done.stdout.decode(), done.stderr.decode(), trip
 
 
 async def test_the_printed_conversation_works_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output = await pasted(tmp_path / "demo.sqlite3", capsys)
+    output, _, _ = await pasted(tmp_path / "demo.sqlite3", capsys, 0)
     stream, _, trip = output.partition('"type":"run.completed"')
     assert '"message":"Moved Asakusa Temple to day 2."' in stream
     shown = json.loads(trip[trip.index("\n\n") :])
@@ -47,3 +57,14 @@ async def test_the_printed_conversation_works_as_it_is(
         "Ghibli Museum",
         "Asakusa Temple",
     ]
+
+
+async def test_the_printed_approval_works_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, before, trip = await pasted(tmp_path / "demo.sqlite3", capsys, 1)
+    assert "Delete day 3? 2 places become unplanned: Ueno Park, Tsukiji Market." in before
+    assert '"status":"running"' in output
+    assert '"outcome":"approved"' in output
+    assert '"type":"run.completed"' in output
+    assert "Day 3" not in trip

@@ -10,7 +10,8 @@ import trio
 from sqlalchemy import Engine
 
 from rungent.demo.seed import DEMO_TRIP_ID, demo_trip
-from rungent.demo.service import TripService, trip_engine
+from rungent.demo.service import TripService
+from rungent.demo.tables import Database, trip_engine
 from rungent.demo.trip import PlaceNotFound, TripNotFound
 
 
@@ -22,8 +23,9 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 
 
 async def opened(engine: Engine) -> TripService:
-    trips = TripService(engine)
-    await trips.create_schema()
+    database = Database(engine)
+    await database.create_schema()
+    trips = TripService(database)
     await trips.add_if_missing(demo_trip())
     return trips
 
@@ -42,7 +44,7 @@ async def test_every_change_is_stored_and_makes_one_revision(engine: Engine) -> 
         await trips.remove_day(DEMO_TRIP_ID, 2),
     ]
     assert [trip.revision for trip in changed] == list(range(2, 11))
-    assert await TripService(engine).get(DEMO_TRIP_ID) == changed[-1]
+    assert await TripService(Database(engine)).get(DEMO_TRIP_ID) == changed[-1]
     assert await trips.snapshot(DEMO_TRIP_ID) == (
         "Trip: Tokyo, four days (revision 10)\n"
         "Day 1 (walk): Ueno Park, Edo-Tokyo Museum, Meiji Shrine (by taxi)\n"

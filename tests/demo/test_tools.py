@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rungent import Identity, ToolContext, ToolResult
-from rungent.demo import tools
+from rungent import Identity, ToolContext, ToolResult, TrustedInteractionResponse
+from rungent.demo import import_tools, journey_tools, place_tools, tools
 from rungent.demo.agent import current_trip, describe_run, trip_agent
 from rungent.demo.seed import DEMO_TRIP_ID, demo_trip
-from rungent.demo.service import TripService, trip_engine
+from rungent.demo.services import Services
+from rungent.demo.tables import Database, trip_engine
 
 
 @asynccontextmanager
 async def context(**resource: Any) -> AsyncIterator[ToolContext]:
     engine = trip_engine(None)
-    trips = TripService(engine)
-    await trips.create_schema()
-    await trips.add_if_missing(demo_trip())
+    database = Database(engine)
+    await database.create_schema()
+    services = Services.of(database)
+    await services.trips.add_if_missing(demo_trip())
     yield ToolContext.create(
         identity=Identity("demo"),
         session_id="ses_1",
         run_id="run_1",
         resource=resource,
-        deps={"trips": trips},
+        deps={"services": services},
     )
     engine.dispose()
 
@@ -40,12 +43,12 @@ def changed(message: str) -> ToolResult:
 async def test_every_change_tells_model_user_and_frontend() -> None:
     expected: list[tuple[Any, dict[str, Any], str]] = [
         (
-            tools.move_place,
+            place_tools.move_place,
             {"name": "asakusa", "day_number": 2},
             "Moved Asakusa Temple to day 2.",
         ),
         (
-            tools.move_place,
+            place_tools.move_place,
             {"name": "Ueno Park", "day_number": None},
             "Moved Ueno Park to the unplanned places.",
         ),
@@ -55,7 +58,7 @@ async def test_every_change_tells_model_user_and_frontend() -> None:
             "Added Meiji Shrine to day 1.",
         ),
         (
-            tools.swap_places,
+            place_tools.swap_places,
             {"first": "tower", "second": "park"},
             "Swapped Tokyo Tower and Ueno Park.",
         ),
@@ -89,7 +92,7 @@ async def test_reads_give_the_trip_and_one_day() -> None:
 
 async def test_a_refusal_is_a_failing_result_and_names_the_candidates() -> None:
     async with context() as ctx:
-        refused = await tools.move_place(ctx, "museum", 2)
+        refused = await tools.set_transport(ctx, "bus", to_place="museum")
     assert refused == ToolResult(
         data={
             "ok": False,
@@ -99,6 +102,14 @@ async def test_a_refusal_is_a_failing_result_and_names_the_candidates() -> None:
         message="More than one place fits: Edo-Tokyo Museum, Ghibli Museum.",
     )
     assert not refused.succeeded
+
+
+async def test_a_name_that_fits_too_many_places_is_refused_and_not_asked() -> None:
+    async with context() as ctx:
+        for number in range(13):
+            await tools.add_place(ctx, f"Shop {number}", 1)
+        assert not (await place_tools.move_place(ctx, "shop", 2)).succeeded
+        assert (await place_tools.move_place(ctx, "museum", 2)).interaction is not None
 
 
 async def test_every_tool_refuses_a_trip_that_is_not_there() -> None:
@@ -111,19 +122,35 @@ async def test_every_tool_refuses_a_trip_that_is_not_there() -> None:
         "set_transport": {"mode": "bus", "day_number": 1},
         "add_day": {},
         "rename_trip": {"title": "x"},
+        "remove_day": {"day_number": 1},
+        "remove_place": {"name": "x"},
+        "prepare_import": {"text": "Day 1: x"},
+        "commit_import": {"draft_id": "x", "expected_revision": 1},
+        "optimise_route": {},
+        "save_preferences": {},
+        "resolve_place": {},
+        "answer_import": {"draft_id": "x", "index": 0},
     }
-    async with context(trip_id="elsewhere") as ctx:
+    answers: dict[str, Any] = {
+        "pace": {"selected": ["normal"]},
+        "interests": {"selected": ["food"]},
+    }
+    form = TrustedInteractionResponse("int_1", "form", "?", {"answers": answers})
+    choice = TrustedInteractionResponse("int_1", "choice", "?", {"selected": ["x"]})
+    async with context(trip_id="elsewhere") as plain:
         for tool in tools.TRIP_TOOLS:
+            answer = form if tool.name == "save_preferences" else choice
+            ctx = replace(plain, interaction_response=answer)
             result = await tool(ctx, **arguments.pop(tool.name))
             assert result.data == {"ok": False, "code": "trip_not_found"}
-        assert await current_trip(ctx) == "There is no such trip."
+        assert await current_trip(plain) == "There is no such trip."
     assert arguments == {}
 
 
 async def test_the_model_sees_the_trip_as_it_is_at_each_step() -> None:
     async with context() as ctx:
         before = await current_trip(ctx)
-        await tools.move_place(ctx, "Odaiba Beach", 1)
+        await place_tools.move_place(ctx, "Odaiba Beach", 1)
         after = await current_trip(ctx)
     assert before.endswith("Unplanned: Odaiba Beach")
     assert after.endswith("Unplanned: nothing")
@@ -136,15 +163,52 @@ async def test_the_activity_states_facts_and_does_not_repeat_the_request() -> No
     assert activity.public == {"resource": "trip", "trip_id": DEMO_TRIP_ID}
 
 
-def test_only_reads_run_in_parallel_and_nothing_needs_approval() -> None:
+def test_only_reads_run_in_parallel_and_what_cannot_be_undone_needs_approval() -> None:
     effects = {tool.name: str(tool.effect) for tool in trip_agent.tools}
     assert [name for name, effect in effects.items() if effect == "read"] == [
         "list_places",
         "get_day",
     ]
-    assert set(effects.values()) == {"read", "write"}
     assert {tool.name for tool in trip_agent.tools if tool.parallel} == {"list_places", "get_day"}
-    assert {str(tool.approval) for tool in trip_agent.tools} == {"never"}
+    assert {tool.name for tool in trip_agent.tools if tool.approval == "always"} == {
+        "remove_day",
+        "remove_place",
+        "commit_import",
+    }
+    hidden = {tool.name for tool in trip_agent.tools if tool.requires_interaction_response}
+    assert hidden == {"save_preferences", "resolve_place", "answer_import"}
+
+
+async def test_the_answer_to_another_question_settles_nothing() -> None:
+    answers = TrustedInteractionResponse("int_1", "form", "?", {"answers": {}})
+    async with context() as plain:
+        ctx = replace(plain, interaction_response=answers)
+        before = await current_trip(ctx)
+        staged = await import_tools.prepare_import(ctx, "Day 1: museum")
+        draft_id = staged.data["draft_id"]
+        for result in (
+            await place_tools.resolve_place(ctx, 2),
+            await journey_tools.save_preferences(ctx),
+            await import_tools.answer_import(ctx, draft_id, 0),
+        ):
+            assert result.data == {"ok": False, "code": "other_question"}
+        choice = TrustedInteractionResponse("int_1", "choice", "?", {"selected": ["Ueno Park"]})
+        ctx = replace(plain, interaction_response=choice)
+        assert not (await import_tools.answer_import(ctx, draft_id, 0)).succeeded
+        assert not (await import_tools.answer_import(ctx, draft_id, 5)).succeeded
+        assert await current_trip(ctx) == before
+
+
+async def test_known_preferences_are_part_of_the_context() -> None:
+    answers: dict[str, Any] = {
+        "pace": {"selected": ["normal"]},
+        "interests": {"selected": ["food"]},
+    }
+    form = TrustedInteractionResponse("int_1", "form", "?", {"answers": answers})
+    async with context() as plain:
+        ctx = replace(plain, interaction_response=form)
+        assert (await journey_tools.save_preferences(ctx)).succeeded
+        assert (await current_trip(ctx)).endswith("Preferences: normal pace; interests: food")
 
 
 def test_schemas_describe_every_argument() -> None:
@@ -161,7 +225,7 @@ def test_schemas_describe_every_argument() -> None:
 
 async def test_a_wrong_service_is_a_mistake_of_the_host() -> None:
     ctx = ToolContext.create(
-        identity=Identity("demo"), session_id="s", run_id="r", deps={"trips": object()}
+        identity=Identity("demo"), session_id="s", run_id="r", deps={"services": object()}
     )
-    with pytest.raises(TypeError, match="TripService"):
+    with pytest.raises(TypeError, match="Services"):
         await tools.add_day(ctx)

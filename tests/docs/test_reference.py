@@ -13,15 +13,18 @@ import pytest
 
 import rungent
 from rungent import errors
+from rungent.asgi.blueprint import ROUTES
+from rungent.asgi.problems import PROBLEMS
 from rungent.catalog import OTHER_TEXTS, RUN_FAILURES, TOOL_FAILURES
 from rungent.cli import main
 from rungent.events import PAYLOADS, event_adapter
-from rungent.interactions import answers
+from rungent.interactions import answers, has_numbered_alternatives, requests
 from rungent.llm import OpenAICompatibleModel
 from rungent.llm.port import RetryReason
 from rungent.options import Options
 from rungent.persistence import RungentBase
 from rungent.records import RunStatus
+from rungent.tools import confirmation, messages, results
 from tests.docs.pages import ROOT, anchors, code, links, page, page_names, prose, rows, section
 
 SOURCES = ("rungent", "asgi", "persistence", "testing", "docs/examples")
@@ -51,7 +54,7 @@ def test_docstrings_name_pages_and_headings_that_exist() -> None:
     for source in SOURCES:
         for path in (ROOT / source).rglob("*.py"):
             text = path.read_text(encoding="utf-8")
-            for target, anchor in re.findall(r"Source:\s+(docs/[\w/-]+\.md)#?([\w-]*)", text):
+            for target, anchor in re.findall(r"\b(docs/[\w/-]+\.md)#?([\w-]*)", text):
                 named += 1
                 assert (ROOT / target).is_file(), f"{path.name}: {target}"
                 assert not anchor or anchor in anchors(target), f"{path.name}: {target}#{anchor}"
@@ -96,9 +99,101 @@ def test_error_codes_are_listed() -> None:
     assert {kind.code for kind in classes} <= codes_of("Error codes")
 
 
+def reasons_in(source: object) -> list[str]:
+    """The reason codes that a part of the module raises, in the order of its text."""
+    assert inspect.ismodule(source) or inspect.isfunction(source)
+    return re.findall(r'InvalidResponse\(\s*"(\w+)"', inspect.getsource(source))
+
+
 def test_answer_reasons_are_listed() -> None:
-    raised = set(re.findall(r'InvalidResponse\(\s*"(\w+)"', inspect.getsource(answers)))
+    raised = set(reasons_in(answers))
     assert raised == codes_of("Answer reasons")
+    table = rows(section("docs/interactions.md", "Answers"))
+    assert raised <= {code(row[0]) for row in table if len(row) == 3}
+
+
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [("text", "_text"), ("choice", "_choice"), ("form", "_form"), ("approval", "_decision")],
+)
+def test_answers_are_checked_in_the_listed_order(kind: str, function: str) -> None:
+    table = (row for row in rows(section("docs/interactions.md", "Answers")) if len(row) == 2)
+    listed = next(re.findall(r"`(\w+)`", row[1]) for row in table if row[0] == kind)
+    raised = reasons_in(getattr(answers, function))
+    # The shape is looked at first, by helpers that several kinds share.
+    assert [reason for reason in listed if reason != "type_mismatch"] == [
+        reason for reason in raised if reason != "type_mismatch"
+    ]
+    assert kind == "approval" or listed[0] == "type_mismatch"
+
+
+def test_interaction_limits_are_listed() -> None:
+    table = section("docs/interactions.md", "Questions")
+    listed = {
+        row[0]: int(found[1])
+        for row in rows(table)
+        if len(row) == 2 and (found := re.match(r"[01]–(\d+)", row[1]))
+    }
+    assert listed == {
+        "prompt": requests.PROMPT_LIMIT,
+        "confirmation of an approval": confirmation.TEXT_LIMIT,
+        "options": requests.OPTIONS_LIMIT,
+        "questions of a form": requests.QUESTIONS_LIMIT,
+        "id of an option or question": requests.ID_LIMIT,
+        "label of an option": requests.LABEL_LIMIT,
+        "description of an option": requests.DESCRIPTION_LIMIT,
+        "label for skipping": requests.SKIP_LABEL_LIMIT,
+        "text answer": answers.TEXT_LIMIT,
+        "own answer to a choice": answers.CUSTOM_LIMIT,
+    }
+
+
+def test_limits_of_deferred_work_are_listed() -> None:
+    text = section("docs/deferred.md", "The request")
+    assert f"`task_id` is a text of 1–{results.TASK_ID_LIMIT} characters" in text
+    assert f"`message` has 1–{messages.MESSAGE_LIMIT} characters" in text
+
+
+def test_marker_lines_are_what_the_page_says() -> None:
+    table = rows(section("docs/interactions.md", "Questions"))
+    verdicts = [
+        (row[0], row[1].partition(":")[0]) for row in table if row[1].startswith(("yes:", "no:"))
+    ]
+    assert len(verdicts) > 3
+    for lines, verdict in verdicts:
+        for line in re.findall(r"`([^`]+)`", lines):
+            as_first, as_second = f"{line}\n2) x\nB) x", f"1) x\nA) x\n{line}"
+            found = has_numbered_alternatives(as_first) or has_numbered_alternatives(as_second)
+            assert found == (verdict == "yes"), line
+
+
+def test_routes_are_listed() -> None:
+    listed = {
+        tuple(code(row[0]).split(" "))
+        for title in ("Sessions", "Runs")
+        for row in rows(section("docs/http.md", title))
+    }
+    known = {
+        (method, re.sub(r"<\w+>", "{id}", path))
+        for path, views in ROUTES.values()
+        for method in views
+    }
+    assert listed == known
+
+
+def test_http_errors_have_their_status_and_fields() -> None:
+    listed = {
+        code(row[1]): (int(row[0]), set(re.findall(r"`([a-z_]+)`", row[2].partition(";")[0])))
+        for row in rows(section("docs/http.md", "Errors"))
+    }
+    known = {kind.code: (shape.status, set(shape.fields)) for kind, shape in PROBLEMS.items()}
+    assert listed == {**known, "internal_error": (500, set[str]())}
+
+
+def test_error_codes_have_their_http_status() -> None:
+    listed = {code(row[0]): row[1] for row in rows(section("docs/codes.md", "Error codes"))}
+    for kind, shape in PROBLEMS.items():
+        assert listed[kind.code] == str(shape.status)
 
 
 def test_the_error_tree_shows_every_public_error() -> None:
@@ -131,8 +226,23 @@ def test_runtime_methods_are_listed() -> None:
         if not name.startswith("_")
     ]
     listed = {name for name in methods if f"`{name}(" in table}
-    later = {"submit_response", "stream_response", "retry_run"}
-    assert set(methods) - later == listed
+    assert set(methods) == listed
+    for name in methods:
+        signature = re.search(rf"^\| `{name}\(([^`]*)\)`", table, re.MULTILINE)
+        assert signature is not None
+        if "**" not in signature[1]:
+            given = re.findall(r"(\w+)(?:=([^,]+))?", signature[1].replace("*, ", ""))
+            assert dict(given) == listed_parameters(getattr(rungent.Runtime, name)), name
+
+
+def listed_parameters(function: object) -> dict[str, str]:
+    """Names and defaults as a page writes them; required ones have no default."""
+    shown = {"required": ""}
+    return {
+        name: shown.get(str(default), f'"{default}"' if isinstance(default, str) else str(default))
+        for name, default in signature_rows(function).items()
+        if name != "task_status"
+    }
 
 
 def signature_rows(function: object) -> dict[str, object]:

@@ -91,7 +91,6 @@ def test_calls_that_need_no_execution_settle_in_one_commit() -> None:
         (call("accept"), "interaction_required", True),
         (call("accept", 1, {}), "interaction_required", True),
         (call("book", 1, {"n": "one"}), "invalid_arguments", True),
-        (call("delete"), "approval_unavailable", True),
         (call("delete", 1, {"n": []}), "invalid_arguments", True),
         (call("request_input", 1, {}), "invalid_interaction", True),
         (call("report_progress", 1, {"message": "x" * 281}), "invalid_progress", False),

@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from rungent import ToolCall, ToolResult
-from rungent._lifecycle.actions import CallModel, Initialise, Park, RunTools, SkipDuplicate
+from rungent._lifecycle.actions import (
+    AskApproval,
+    CallModel,
+    Initialise,
+    Park,
+    RunTools,
+    SkipDuplicate,
+)
 from rungent._lifecycle.opening import Pending
 from rungent._lifecycle.outcomes import (
+    ConfirmationFailed,
+    ConfirmationMade,
     DuplicateSkipped,
     Initialised,
     ModelGaveUp,
@@ -85,6 +94,9 @@ class Director:
                 pending = self.world.proceed()
                 continue
             pending = self.world.proceed(outcome)
+        if self.world.stored.active:
+            # It waits for somebody who never comes.
+            self.world.cancel()
 
     def maybe_interrupt(self) -> None:
         """Now and then the worker dies, or somebody cancels."""
@@ -108,6 +120,11 @@ class Director:
             return self.model_step(pending)
         if isinstance(pending, RunTools):
             return self.run_tools(pending)
+        if isinstance(pending, AskApproval):
+            assert not pending.invocation.call.approved
+            if self.chance(50):
+                return ConfirmationFailed(pending.invocation)
+            return ConfirmationMade(pending.invocation, "Really?")
         assert isinstance(pending, SkipDuplicate)
         assert pending.call.id not in self.executed
         assert self.executed[pending.earlier_id] >= 1

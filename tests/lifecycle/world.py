@@ -91,6 +91,7 @@ def facts_of(
         ),
         catalog=Catalog.of({}),
         now=NOW,
+        interaction_id="int_" + "0" * 32,
         max_model_steps=steps,
         max_identical_tool_failures=failures,
         max_recoveries=recoveries,
@@ -144,7 +145,7 @@ class World:
             return
         sealed = seal(transition, NOW)
         assert sealed.run.version == self.stored.version + 1
-        assert self.stored.status in {RunStatus.QUEUED, RunStatus.RUNNING}, "written after the end"
+        assert self.stored.active, "written after the end"
         assert sealed.run.model_steps - self.stored.model_steps in {0, 1}
         seqs = [event.seq for event in sealed.events]
         assert seqs == list(range(self.stored.event_seq + 1, sealed.run.event_seq + 1))

@@ -94,8 +94,9 @@ async def test_a_stop_refuses_new_work_and_ends_streams_at_once(
             nursery.start_soon(on.runtime.stop, 2)
             await wait_all_tasks_blocked()
             assert ended == [0]
+            other = await on.runtime.create_session(identity=OWNER)
             with pytest.raises(ShuttingDown):
-                await on.start()
+                await on.runtime.create_run(other.id, "hi", identity=OWNER)
         assert seen == ["run.started", "model.started"]
         run = await on.run(run_id)
         assert (run.status, run.lease) == ("running", None)

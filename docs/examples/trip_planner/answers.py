@@ -11,9 +11,12 @@ from typing import Any, TypeGuard
 
 from rungent.demo.phrases import EXAMPLES
 
-__all__ = ["conclude", "explain", "failed", "not_understood"]
+__all__ = ["conclude", "explain", "failed", "not_understood", "ready_import"]
 
 _LABEL = "I am the offline planner of this demo: a few phrases, no language model."
+
+# Results that were a question, or its answer: what came of it is told by a later one.
+_ASKING = frozenset({"asked", "open_questions", "user_response"})
 
 
 def explain() -> str:
@@ -21,7 +24,8 @@ def explain() -> str:
     examples = "\n".join(f"- {example}" for example in EXAMPLES)
     return (
         f"{_LABEL} I understand sentences like these:\n\n{examples}\n\n"
-        "Join several with *and* or *then*."
+        "Join several with *and* or *then*, or paste an itinerary with lines such as "
+        "*Day 1: Ueno Park, Tokyo Tower*."
     )
 
 
@@ -36,12 +40,20 @@ def failed(contents: Sequence[str]) -> bool:
     return any(_envelope(content).get("tool_status") != "success" for content in contents)
 
 
+def ready_import(contents: Sequence[str]) -> tuple[str, int] | None:
+    """Id and revision of the import that the last tool message prepared without open questions."""
+    data: object = _envelope(contents[-1]).get("data") if contents else None
+    if not _is_object(data) or data.get("open_questions") != 0:
+        return None
+    return str(data.get("draft_id")), int(data.get("revision", 0))
+
+
 def conclude(contents: Sequence[str], *, left_out: int = 0) -> str:
     """The final answer from the tool messages of a run, in order.
 
     `left_out` counts the calls that were planned but not made after a failure.
     """
-    parts = [_render(_envelope(content)) for content in contents]
+    parts = [part for content in contents if (part := _render(_envelope(content)))]
     if left_out:
         counted = "The last step was" if left_out == 1 else f"The last {left_out} steps were"
         parts.append(f"- {counted} not carried out.")
@@ -74,8 +86,12 @@ def _render(envelope: Mapping[str, Any]) -> str:
     message = envelope.get("message")
     if envelope.get("tool_status") != "success":
         return f"- **Not done:** {message or 'the operation failed.'}{_hint(data)}"
+    if _is_object(data) and _ASKING & data.keys():
+        return ""
     if _is_object(data) and "days" in data:
         return _trip(data)
+    if _is_object(data) and "preferences" in data:
+        return f"- Saved your preferences: {data['preferences']}."
     if _is_object(data) and "number" in data:
         return _day(data)
     return f"- {message or 'Done.'}"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from quart import Response
 
-from rungent import Identity, Run, Runtime, Session
+from rungent import DeferredRequest, Identity, Run, Runtime, Session
 from rungent.demo.agent import trip_agent
 from rungent.demo.seed import DEMO_TRIP_ID
-from rungent.demo.service import TripService
+from rungent.demo.services import Services
 from rungent.demo.trip import trip_data
 from rungent.llm import Model
 from rungent.store import Store
@@ -29,18 +29,29 @@ LOCAL_IDENTITY = Identity("demo")
 identity from its own session or token, and refuses requests that have none."""
 
 
-def build_runtime(store: Store, model: Model, trips: TripService) -> Runtime:
-    """A runtime with the trip assistant. The caller serves it."""
+def build_runtime(store: Store, model: Model, services: Services) -> Runtime:
+    """A runtime with the trip assistant. The caller serves it, and runs a route worker."""
 
     def dependencies(session: Session, run: Run) -> Mapping[str, Any]:
         # Also for runs that another process left behind: there is no request to take them from.
         del session, run
-        return {"trips": trips}
+        return {"services": services}
 
-    return Runtime(agents=[trip_agent], model=model, store=store, dependency_provider=dependencies)
+    async def cancel_job(session: Session, run: Run, task: DeferredRequest) -> None:
+        # Marked, not killed: the worker sees it before it changes anything.
+        del session, run
+        await services.jobs.cancel(task.task_id)
+
+    return Runtime(
+        agents=[trip_agent],
+        model=model,
+        store=store,
+        dependency_provider=dependencies,
+        external_task_canceller=cancel_job,
+    )
 
 
-def build_app(runtime: Runtime, trips: TripService) -> QuartTrio:
+def build_app(runtime: Runtime, services: Services) -> QuartTrio:
     """The assistant's routes under `/api/assistant`, and the host's own `GET /trip`."""
     # Imported here, so that the terminal conversation needs no web adapter.
     from rungent.asgi import create_app
@@ -51,10 +62,10 @@ def build_app(runtime: Runtime, trips: TripService) -> QuartTrio:
 
     def context(request: object, session: Session, run: Run | None) -> Mapping[str, Any]:
         del request, session, run
-        return {"trips": trips}
+        return {"services": services}
 
     async def show_trip() -> Response:
-        trip = await trips.get(DEMO_TRIP_ID)
+        trip = await services.trips.get(DEMO_TRIP_ID)
         body = json.dumps(trip_data(trip), ensure_ascii=False, indent=2)
         return Response(f"{body}\n", content_type="application/json")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -16,7 +17,7 @@ from rungent import Runtime
 from rungent.demo.app import build_app, build_runtime
 from rungent.demo.database import open_database
 from rungent.demo.offline_model import OFFLINE_MODEL, serve_offline_model
-from rungent.demo.service import TripService
+from rungent.demo.services import Services
 from rungent.demo.settings import (
     DemoOptions,
     Provider,
@@ -25,13 +26,16 @@ from rungent.demo.settings import (
     database_path,
 )
 from rungent.demo.terminal import run_once
-from rungent.demo.walkthrough import curl_conversation
+from rungent.demo.walkthrough import curl_approval, curl_conversation
+from rungent.demo.worker import RouteWorker
 from rungent.llm import OpenAICompatibleModel
 
 __all__ = ["DemoOptions", "demo", "serve_demo"]
 
 # Long enough to see an answer grow, short enough not to wait for it.
 _PAUSE_SECONDS = 0.03
+# Background work takes about half a second a day: real enough to be watched.
+_PAUSES_PER_DAY = 20
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -52,6 +56,8 @@ def demo(
         print(f"rungent demo: {error}", file=sys.stderr)
         return 2
     code = 1
+    if options.once is not None:
+        _log_in_one_line()
     try:
         code = trio.run(_demo, options, provider, pause_seconds)
     except* OSError as group:
@@ -61,6 +67,24 @@ def demo(
     except* KeyboardInterrupt:
         code = 130
     return code
+
+
+def _log_in_one_line() -> None:
+    """Logs without tracebacks, beside a conversation. Does nothing where logging is set up."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+
+
+class _OneLine(logging.Formatter):
+    def formatException(self, ei: object) -> str:
+        """Only what is shown instead of a traceback: nothing."""
+        del ei
+        return ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The message on one line."""
+        return super().format(record).rstrip()
 
 
 def _leaves(group: BaseExceptionGroup[OSError]) -> Iterator[OSError]:
@@ -76,16 +100,22 @@ async def _demo(options: DemoOptions, provider: Provider | None, pause_seconds: 
     print(f"Model: {_model_label(provider)}")
     print(f"Database: {path or 'in memory, gone when the demo ends'}")
     async with (
-        open_database(path) as (store, trips),
+        open_database(path) as (store, services),
         _open_model(provider, pause_seconds) as model,
     ):
-        runtime = build_runtime(store, model, trips)
+        runtime = build_runtime(store, model, services)
+        pause = partial(trio.sleep, pause_seconds * _PAUSES_PER_DAY)
+        worker = RouteWorker(runtime, services.trips, services.jobs, pause=pause)
         if options.once is None:
-            await serve_demo(runtime, trips, host=options.host, port=options.port)
+            await serve_demo(runtime, services, worker, host=options.host, port=options.port)
             return 0
         print()
-        async with runtime:
-            return await run_once(runtime, trips, options.once, console=Console())
+        async with runtime, trio.open_nursery() as nursery:
+            # The application's own nursery: cancelling a run never cancels its worker.
+            nursery.start_soon(worker.run)
+            code = await run_once(runtime, services, options.once, console=Console())
+            nursery.cancel_scope.cancel()
+        return code
 
 
 def _model_label(provider: Provider | None) -> str:
@@ -118,7 +148,8 @@ async def _open_model(
 
 async def serve_demo(
     runtime: Runtime,
-    trips: TripService,
+    services: Services,
+    worker: RouteWorker,
     *,
     host: str,
     port: int,
@@ -126,16 +157,22 @@ async def serve_demo(
 ) -> None:
     """Serve the app until the server stops; port 0 takes a free one.
 
-    Prints the address and a conversation to paste, and reports the address as started.
+    Prints the address and two conversations to paste, and reports the address as started. The
+    worker runs beside the server, for as long as that does.
     """
     # Imported here, so that the terminal conversation needs no web adapter.
     from rungent.asgi import serve
 
     if host not in _LOOPBACK:
         print("Warning: the demo has no authentication. Whoever reaches it may use it.")
-    app = build_app(runtime, trips)
-    async with trio.open_nursery() as nursery:
-        url = await nursery.start(partial(serve, app, runtime=runtime, host=host, port=port))
-        print(f"Serving on {url} until Ctrl-C. To try it, paste into another terminal:\n")
-        print(curl_conversation(url), flush=True)
-        task_status.started(url)
+    app = build_app(runtime, services)
+    async with trio.open_nursery() as background:
+        async with trio.open_nursery() as nursery:
+            url = await nursery.start(partial(serve, app, runtime=runtime, host=host, port=port))
+            background.start_soon(worker.run)
+            print(f"Serving on {url} until Ctrl-C. To try it, paste into another terminal:\n")
+            print(curl_conversation(url))
+            print("Or delete a day, which has to be approved:\n")
+            print(curl_approval(url), flush=True)
+            task_status.started(url)
+        background.cancel_scope.cancel()

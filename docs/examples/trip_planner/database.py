@@ -11,7 +11,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import sessionmaker
 
 from rungent.demo.seed import demo_trip
-from rungent.demo.service import TripService, trip_engine
+from rungent.demo.services import Services
+from rungent.demo.tables import Database, trip_engine
 from rungent.sqlalchemy import SQLAlchemyStore
 from rungent.store import MemoryStore, Store
 
@@ -19,7 +20,7 @@ __all__ = ["open_database"]
 
 
 @asynccontextmanager
-async def open_database(path: Path | None) -> AsyncIterator[tuple[Store, TripService]]:
+async def open_database(path: Path | None) -> AsyncIterator[tuple[Store, Services]]:
     """Open a database file, or a database in memory for None, with all tables and the demo trip.
 
     The demo is its own host, so it creates Rungent's tables itself; an application with
@@ -29,11 +30,12 @@ async def open_database(path: Path | None) -> AsyncIterator[tuple[Store, TripSer
         await trio.to_thread.run_sync(_make_file, path)
     engine = trip_engine(path)
     try:
-        trips = TripService(engine)
+        database = Database(engine)
+        services = Services.of(database)
         store = await _open_store(path)
-        await trips.create_schema()
-        await trips.add_if_missing(demo_trip())
-        yield store, trips
+        await database.create_schema()
+        await services.trips.add_if_missing(demo_trip())
+        yield store, services
     finally:
         engine.dispose()
 

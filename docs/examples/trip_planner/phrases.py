@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from rungent.demo.preferences import PREFERENCE_FORM
+
 __all__ = ["EXAMPLES", "Parsed", "PlannedCall", "parse"]
 
 Arguments = dict[str, JsonValue]
@@ -40,6 +42,8 @@ class _Phrase:
     tool: str
     pattern: re.Pattern[str]
     arguments: Callable[[re.Match[str]], Arguments]
+    # A call of the next step, made with the answer to the first: it is not offered before.
+    then: PlannedCall | None = None
 
 
 EXAMPLES = (
@@ -53,6 +57,10 @@ EXAMPLES = (
     "Take the train on day 2",
     "Take a taxi to Tokyo Tower",
     "Call the trip Spring in Tokyo",
+    "Delete day 3",
+    "Remove Tokyo Tower",
+    "Ask about my preferences",
+    "Optimise day 1",
 )
 
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -62,7 +70,8 @@ _MODE = r"(?:the |a )?(?P<mode>train|taxi|bus|walk)"
 _OWNED = r"(?:(?:me|my|the|our|this|all|whole) )*"
 _TO_TRIP = r"(?: to (?:my|the|our|this) trip)?"
 _VERBS = (
-    r"(?:please )?(?:add|call|exchange|go|list|move|put|rename|set|show|swap|take|use|walk|what)\b"
+    r"(?:please )?(?:add|ask|call|delete|exchange|go|list|move|optimi[sz]e|put|remove|rename|set"
+    r"|show|swap|take|use|walk|what)\b"
 )
 _THEN = re.compile(
     rf"(?: ?[,;.!?] ?| )(?:and )?then (?={_VERBS})| ?[.!?] (?={_VERBS})", re.IGNORECASE
@@ -81,23 +90,25 @@ def parse(text: str, tools: Collection[str]) -> Parsed:
     tidy = " ".join(text.replace("\u2019", "'").split())
     for sentence in _THEN.split(tidy):
         calls: list[PlannedCall] = []
+        followers: list[PlannedCall] = []
         for clause in _AND.split(sentence):
             wish = clause.strip(" .,;!?")
-            call = _read(wish, tools)
-            if call is not None:
-                calls.append(call)
+            read = _read(wish, tools)
+            if read is not None:
+                calls.append(read[0])
+                followers += read[1:]
             elif wish:
                 unclear.append(wish)
-        if calls:
-            steps.append(tuple(calls))
+        steps += [tuple(step) for step in (calls, followers) if step]
     return Parsed(tuple(steps), tuple(unclear))
 
 
-def _read(clause: str, tools: Collection[str]) -> PlannedCall | None:
+def _read(clause: str, tools: Collection[str]) -> tuple[PlannedCall, ...] | None:
     wish = re.sub(r"^please |,? please$", "", clause, flags=re.IGNORECASE)
     for phrase in _PHRASES:
         if phrase.tool in tools and (found := phrase.pattern.fullmatch(wish)):
-            return PlannedCall(phrase.tool, phrase.arguments(found))
+            call = PlannedCall(phrase.tool, phrase.arguments(found))
+            return (call,) if phrase.then is None else (call, phrase.then)
     return None
 
 
@@ -116,8 +127,13 @@ def _mode(found: re.Match[str]) -> str:
     return found["mode"].lower()
 
 
-def _phrase(tool: str, pattern: str, arguments: Callable[[re.Match[str]], Arguments]) -> _Phrase:
-    return _Phrase(tool, re.compile(pattern, re.IGNORECASE), arguments)
+def _phrase(
+    tool: str,
+    pattern: str,
+    arguments: Callable[[re.Match[str]], Arguments],
+    then: PlannedCall | None = None,
+) -> _Phrase:
+    return _Phrase(tool, re.compile(pattern, re.IGNORECASE), arguments, then)
 
 
 def _seat(found: re.Match[str]) -> Arguments:
@@ -184,5 +200,28 @@ _PHRASES = (
         "rename_trip",
         r"(?:call|rename) (?:my|the|our|this) trip (?:to )?(?P<title>.+)",
         lambda m: {"title": m["title"].strip(" \"'\u201c\u201d")},
+    ),
+    _phrase("remove_day", rf"(?:delete|remove) {_DAY}", lambda m: {"day_number": _day(m)}),
+    _phrase(
+        "remove_place",
+        # As above: what stands behind "and" is another wish.
+        r"(?:delete|remove) (?P<place>(?:(?! and ).)+?)(?: from (?:my|the|our|this) trip)?",
+        lambda m: {"name": _name(m["place"])},
+    ),
+    _phrase(
+        "request_input",
+        r"(?:set|ask(?: me)?(?: about| for)?) my (?:travel )?preferences",
+        lambda m: dict(PREFERENCE_FORM),
+        PlannedCall("save_preferences"),
+    ),
+    _phrase(
+        "optimise_route",
+        rf"optimi[sz]e (?:(?:the|my) (?:route|way)s? (?:of|on|for) )?{_DAY}",
+        lambda m: {"day_number": _day(m)},
+    ),
+    _phrase(
+        "optimise_route",
+        rf"optimi[sz]e {_OWNED}(?:routes?|ways?|trip)",
+        lambda _: {"day_number": None},
     ),
 )

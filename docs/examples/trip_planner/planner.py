@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rungent.demo.answers import conclude, explain, failed, not_understood
+from pydantic import JsonValue
+
+from rungent.demo.answers import conclude, explain, failed, not_understood, ready_import
+from rungent.demo.itinerary import looks_like_itinerary
 from rungent.demo.phrases import PlannedCall, parse
 
 __all__ = ["Reply", "plan"]
@@ -29,22 +32,59 @@ class Reply:
 def plan(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply:
     """Reply to chat messages in the provider's form; `tools` are the names offered.
 
-    How far a request has come is read from the messages after the last user message: each
-    assistant message with calls is one step done. So the planner needs no memory, and goes on
-    correctly after a pause or in another process.
+    How far a request has come is read from the messages after the last user message. So the
+    planner needs no memory, and goes on correctly after a pause or in another process.
     """
     request, since = _latest_request(messages)
+    if looks_like_itinerary(request) and "prepare_import" in tools:
+        return _import(request, since)
     parsed = parse(request, tools)
     if parsed.unclear:
         return Reply(not_understood(parsed.unclear) if parsed.steps else explain())
-    results = [str(message.get("content", "")) for message in since if _is(message, "tool")]
-    done = sum(1 for message in since if _is(message, "assistant") and message.get("tool_calls"))
-    left = parsed.steps[done:]
+    results = _results(since)
+    left = _steps_left(parsed.steps, since)
     if left and not failed(results):
         return Reply(calls=left[0])
     if not results:
         return Reply(explain())
     return Reply(conclude(results, left_out=sum(len(step) for step in left)))
+
+
+def _steps_left(
+    steps: Sequence[tuple[PlannedCall, ...]], since: Sequence[ChatMessage]
+) -> Sequence[tuple[PlannedCall, ...]]:
+    """The steps that were not made yet.
+
+    Calls that the runtime made after an answer stand in the conversation too; they are nobody's
+    step, so a step is known by the names of its calls.
+    """
+    for names in map(_called, since):
+        if steps and names == [call.name for call in steps[0]]:
+            steps = steps[1:]
+    return steps
+
+
+def _import(request: str, since: Sequence[ChatMessage]) -> Reply:
+    """Prepare an itinerary unless the host did, commit it when it is clear, then conclude."""
+    results = _results(since)
+    if not results:
+        return Reply(calls=(PlannedCall("prepare_import", {"text": request}),))
+    ready = ready_import(results)
+    if ready is None or ["commit_import"] in map(_called, since):
+        return Reply(conclude(results))
+    draft_id, revision = ready
+    arguments: dict[str, JsonValue] = {"draft_id": draft_id, "expected_revision": revision}
+    return Reply(calls=(PlannedCall("commit_import", arguments),))
+
+
+def _results(since: Sequence[ChatMessage]) -> list[str]:
+    return [str(message.get("content", "")) for message in since if _is(message, "tool")]
+
+
+def _called(message: ChatMessage) -> list[str]:
+    """The names of the tools that an assistant message calls."""
+    calls: Sequence[Mapping[str, Any]] = message.get("tool_calls") or ()
+    return [str(call["function"]["name"]) for call in calls]
 
 
 def _is(message: ChatMessage, role: str) -> bool:

@@ -12,6 +12,7 @@ from rungent import Event
 __all__ = ["Progress", "Row", "advance", "visible"]
 
 RowStatus = Literal["running", "completed", "failed"]
+_TASK = "In the background"
 
 # A model's text must not move the cursor or recolour the terminal of the person who reads it.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -39,7 +40,7 @@ class Progress:
     status: str = "running"
     rows: tuple[Row, ...] = ()
     text: str = ""
-    prompt: str = ""
+    question: Mapping[str, Any] | None = None
     error: str = ""
 
     def with_row(self, row: Row) -> Progress:
@@ -49,6 +50,10 @@ class Progress:
         return replace(
             self, rows=tuple(row if known.key == row.key else known for known in self.rows)
         )
+
+    def after_pause(self) -> Progress:
+        """The same without what is settled: it was shown above the question."""
+        return replace(self, rows=tuple(row for row in self.rows if row.status == "running"))
 
 
 def advance(progress: Progress, event: Event) -> Progress:
@@ -62,7 +67,9 @@ def advance(progress: Progress, event: Event) -> Progress:
         case "message.completed":
             return replace(progress, text=visible(data["content"]))
         case "interaction.requested":
-            return replace(progress, status="waiting_input", prompt=visible(data["prompt"]))
+            return replace(progress, status="waiting_input", question=data)
+        case "interaction.resolved":
+            return replace(progress, status="running", question=None)
         case "run.failed":
             return _ended(replace(progress, error=visible(data["error"])), "failed")
         case "run.completed" | "run.cancelled":
@@ -85,6 +92,11 @@ def _row(kind: str, data: Mapping[str, Any]) -> Row | None:
             return Row(f"model:{data['step']}", f"Model step {data['step']}", "completed")
         case "activity.updated":
             return Row(data["id"], visible(data["message"]), data["status"])
+        case "external_task.started" | "external_task.progress":
+            return Row(f"task:{data['task_id']}", _TASK, message=visible(data["message"]))
+        case "external_task.completed" | "external_task.failed" | "external_task.cancelled":
+            ended: RowStatus = "completed" if kind == "external_task.completed" else "failed"
+            return Row(f"task:{data['task_id']}", _TASK, ended)
         case "tool.started":
             return Row(data["call_id"], data["title"])
         case "tool.completed" | "tool.failed":

@@ -1,0 +1,1 @@
+"""Questions, approvals, continuations and deferred work."""
