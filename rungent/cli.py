@@ -1,4 +1,4 @@
-"""The command line: `rungent demo` and `rungent serve`. Source: docs/cli.md.
+"""The command line: `rungent demo`, `serve`, `verify` and `db`. Source: docs/cli.md.
 
 Exit codes: 0 success, 1 the work failed, 2 wrong usage.
 """
@@ -6,51 +6,78 @@ Exit codes: 0 success, 1 the work failed, 2 wrong usage.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 __all__ = ["main"]
 
 USAGE_ERROR = 2
+INTERRUPTED = 130
+URL_VARIABLE = "RUNGENT_DATABASE_URL"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `argv` defaults to the process's own."""
     arguments = _parser().parse_args(argv)
     try:
-        return _demo(arguments) if arguments.command == "demo" else _serve(arguments)
+        command: Callable[[argparse.Namespace], int] = arguments.run
+        return command(arguments)
     except ModuleNotFoundError as missing:
         # Only the extras of this package can be missing; an application's own imports are its
         # own affair and are reported by the loader.
         print(f"rungent: {missing.name} is not installed; {_EXTRAS}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
-        return 0
+        # A server that is told to stop has done its work; anything else has not.
+        return 0 if arguments.command == "serve" else INTERRUPTED
 
 
-_EXTRAS = "install the extras it needs, for example rungent-trio[demo] or rungent-trio[asgi]"
+_EXTRAS = "install the extras it needs, for example rungent-trio[demo] or rungent-trio[postgres]"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rungent", description="An embedded agent runtime.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    demo = commands.add_parser(
-        "demo",
-        help="run the trip planner example",
-        description="Serve the trip planner, or hold one conversation with --once. Without a "
-        "model it uses a built-in offline model that understands a few phrases.",
+    _add_demo(
+        commands.add_parser(
+            "demo",
+            help="run the trip planner example",
+            description="Serve the trip planner, or hold one conversation with --once. Without a "
+            "model it uses a built-in offline model that understands a few phrases.",
+        )
     )
+    _add_serve(
+        commands.add_parser(
+            "serve",
+            help="serve an application made with create_app",
+            description="Serve MODULE:ATTRIBUTE, an application made with rungent.asgi.create_app.",
+        )
+    )
+    _add_verify(
+        commands.add_parser(
+            "verify",
+            help="check what is stored of runs",
+            description="Check the logs of runs, and the rows and messages that go with them. "
+            "Names the first violation of each run.",
+        )
+    )
+    _add_db(commands.add_parser("db", help="look after a database"))
+    return parser
+
+
+def _add_demo(demo: argparse.ArgumentParser) -> None:
+    demo.set_defaults(run=_demo)
     demo.add_argument("--once", metavar="TEXT", help="send TEXT, show what happens, and exit")
     demo.add_argument("--db", metavar="PATH", help="database file (:memory: keeps nothing)")
     _add_address(demo)
     demo.add_argument("--model-url", metavar="URL", help="base URL of an OpenAI-compatible server")
     demo.add_argument("--model", metavar="NAME", help="model name (or OPENAI_MODEL)")
     demo.add_argument("--api-key", metavar="KEY", help="API key (better: OPENAI_API_KEY)")
-    serve = commands.add_parser(
-        "serve",
-        help="serve an application made with create_app",
-        description="Serve MODULE:ATTRIBUTE, an application made with rungent.asgi.create_app.",
-    )
+
+
+def _add_serve(serve: argparse.ArgumentParser) -> None:
+    serve.set_defaults(run=_serve)
     serve.add_argument("app", metavar="MODULE:ATTRIBUTE")
     _add_address(serve)
     serve.add_argument(
@@ -60,7 +87,63 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="time for open requests after SIGTERM (default: 5)",
     )
-    return parser
+
+
+def _add_verify(verify: argparse.ArgumentParser) -> None:
+    verify.set_defaults(run=_verify)
+    _add_url(verify)
+    verify.add_argument("run_ids", nargs="*", metavar="RUN_ID", help="runs to check (default: all)")
+
+
+def _add_db(db: argparse.ArgumentParser) -> None:
+    actions = db.add_subparsers(dest="action", required=True, metavar="ACTION")
+    check = actions.add_parser(
+        "check",
+        help="compare the schema with what this version needs",
+        description="Say what the database lacks: tables, columns, keys and indexes.",
+    )
+    check.set_defaults(run=_check)
+    _add_url(check)
+    prune = actions.add_parser(
+        "prune",
+        help="delete the logs of runs that ended long ago",
+        description="Delete events, ledger, interactions and tasks of runs that ended long ago. "
+        "Sessions, messages and the runs themselves stay.",
+    )
+    prune.set_defaults(run=_prune)
+    _add_url(prune)
+    prune.add_argument(
+        "--older-than",
+        required=True,
+        metavar="TIME",
+        help="how long ago they ended: a number and s, m, h, d or w, for example 30d",
+    )
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    prune.add_argument(
+        "--batch",
+        type=_positive,
+        default=1000,
+        metavar="EVENTS",
+        help="events per transaction (default: 1000)",
+    )
+
+
+def _add_url(parser: argparse.ArgumentParser) -> None:
+    given = os.environ.get(URL_VARIABLE)
+    parser.add_argument(
+        "--url",
+        required=not given,
+        default=given,
+        metavar="URL",
+        help=f"SQLAlchemy URL of the database (or {URL_VARIABLE}, where others cannot see it)",
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def _add_address(parser: argparse.ArgumentParser) -> None:
@@ -92,4 +175,32 @@ def _serve(arguments: argparse.Namespace) -> int:
         host=arguments.host,
         port=arguments.port,
         graceful_timeout=arguments.graceful_timeout,
+    )
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from rungent.persistence.command import verify_database
+
+    return verify_database(arguments.url, arguments.run_ids)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from rungent.persistence.command import check_database
+
+    return check_database(arguments.url)
+
+
+def _prune(arguments: argparse.Namespace) -> int:
+    from rungent.persistence.command import parse_duration, prune_database
+
+    try:
+        older_than = parse_duration(arguments.older_than)
+    except ValueError as wrong:
+        print(f"rungent db prune: --older-than: {wrong}", file=sys.stderr)
+        return USAGE_ERROR
+    return prune_database(
+        arguments.url,
+        older_than=older_than,
+        dry_run=arguments.dry_run,
+        batch=arguments.batch,
     )

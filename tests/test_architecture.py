@@ -71,10 +71,11 @@ MAY_IMPORT = {
     "rungent._drive": VALUES
     | {"rungent._lifecycle", "rungent.creation", "rungent.llm", "rungent.store"},
     "rungent.asgi": PUBLIC,
-    "rungent.persistence": PUBLIC,
+    "rungent.persistence": PUBLIC | {"rungent.verify"},
     "rungent.testing": PUBLIC | {"rungent.asgi"},
+    "rungent.verify": {"rungent.events", "rungent.records"},
 }
-PURE = ("rungent._lifecycle", "rungent.interactions", "rungent.tools")
+PURE = ("rungent._lifecycle", "rungent.interactions", "rungent.tools", "rungent.verify")
 PURE_MODULES = {
     "rungent.records",
     "rungent.events",

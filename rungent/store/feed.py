@@ -107,7 +107,7 @@ class EventStream:
         """
         while True:
             changed = self._feed.listen(self._run_id)
-            events = await self._store.list_events(self._run_id, after=self._last_seq, limit=PAGE)
+            events = await self._look(most=PAGE)
             if events:
                 self._last_seq = events[-1].seq
                 self._last_type = events[-1].type
@@ -119,12 +119,16 @@ class EventStream:
                 return []
             await changed.wait()
 
+    async def _look(self, *, most: int) -> list[Event]:
+        return await self._store.list_events(self._run_id, after=self._last_seq, limit=most)
+
     async def _ended(self) -> bool:
         """Whether nothing more is to come now; asked only when all stored events are delivered."""
         if self._last_type is None:
             run = await self._store.get_run(self._run_id)
             if run.event_seq > self._last_seq:
-                return False
+                # They came since the last look, unless the log of an ended run was pruned.
+                return not run.active and not await self._look(most=1)
             waiting = run.status is RunStatus.WAITING_INPUT and self._until != "terminal"
             return waiting or not run.active
         if self._last_type in TERMINAL_TYPES:

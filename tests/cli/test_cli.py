@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,11 +32,31 @@ def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
-    assert "demo" in shown
-    assert "serve" in shown
+    assert all(command in shown for command in ("demo", "serve", "verify", "db"))
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["serve"], ["demo", "--port", "many"]])
+def test_help_loads_no_database_and_no_web_framework() -> None:
+    code = "import sys; from rungent.cli import main; main(['--help'])"
+    heavy = "print({'sqlalchemy', 'quart', 'hypercorn'} & set(sys.modules))"
+    program = f"try:\n    {code}\nexcept SystemExit:\n    {heavy}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.decode().splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["serve"],
+        ["demo", "--port", "many"],
+        ["verify"],
+        ["db"],
+        ["db", "check"],
+        ["db", "fly"],
+        ["db", "prune", "--url", "sqlite:///x.db"],
+    ],
+)
 def test_wrong_usage_ends_with_code_two(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)

@@ -7,7 +7,7 @@ import inspect
 import re
 import tomllib
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import pytest
 
@@ -302,12 +302,10 @@ def test_tables_are_listed() -> None:
     assert listed == set(RungentBase.metadata.tables)
 
 
-@pytest.mark.parametrize("command", ["demo", "serve"])
-def test_command_line_options_are_listed(
-    command: Literal["demo", "serve"], capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("command", ["demo", "serve", "verify", "db check", "db prune"])
+def test_command_line_options_are_listed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out)) - {"--help"}
     listed = {code(row[0]) for row in rows(section("docs/cli.md", f"rungent {command}"))}
     assert {option for option in listed if option.startswith("--")} == known

@@ -1,0 +1,1 @@
+"""Migrations as the documentation shows them, and the check of a schema."""

@@ -1,0 +1,1 @@
+"""Verifying what is stored: healthy runs pass, every kind of damage is named."""
