@@ -43,6 +43,7 @@ async def serve(
     port: int = 8000,
     graceful_timeout: float = 5,
     shutdown: trio.Event | None = None,
+    listener: socket.socket | None = None,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve `runtime` and `app` until SIGTERM, SIGINT or `runtime.stop()`.
@@ -50,7 +51,8 @@ async def serve(
     Reports the URL it listens on once requests are answered; port 0 takes any free port. Then
     new connections are refused, the runtime stops without cancelling a run, open streams end with
     a comment that asks clients to come back, and whatever is still connected after
-    `graceful_timeout` is cut off. With `shutdown` that event takes the place of the signals.
+    `graceful_timeout` is cut off. With `shutdown` that event takes the place of the signals; a
+    bound `listener` takes that of `host` and `port`, and is closed at the end.
 
     Raises OSError when the address cannot be bound; in an ExceptionGroup whatever ends the
     runtime or prevents the application's start. Cancelling stops everything without grace.
@@ -62,7 +64,7 @@ async def serve(
         if shutdown is None:
             signals = stack.enter_context(trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
             watch = partial(_await_signal, signals)
-        listener = stack.enter_context(await open_listener(host, port))
+        listener = stack.enter_context(listener or await open_listener(host, port))
         url = _url(host, listener.getsockname()[1])
         server = _Server(app, listener, graceful_timeout, stopping)
         async with trio.open_nursery() as nursery:

@@ -87,6 +87,22 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="time for open requests after SIGTERM (default: 5)",
     )
+    serve.add_argument(
+        "--workers",
+        type=_at_least_one,
+        default=1,
+        metavar="N",
+        help="processes that share the address; their stores must be one database (default: 1)",
+    )
+    # How a worker gets the socket of its parent; not for people.
+    serve.add_argument("--fd", type=int, help=argparse.SUPPRESS)
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
 
 
 def _add_verify(verify: argparse.ArgumentParser) -> None:
@@ -175,6 +191,8 @@ def _serve(arguments: argparse.Namespace) -> int:
         host=arguments.host,
         port=arguments.port,
         graceful_timeout=arguments.graceful_timeout,
+        workers=arguments.workers,
+        fd=arguments.fd,
     )
 
 

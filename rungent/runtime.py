@@ -121,7 +121,7 @@ class Runtime:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
-        return await self._service.leave(kind, error, trace)
+        return await self._service.leave(kind, error, trace)  # noqa: ASYNC102 - bounded inside
 
     # --- sessions ----------------------------------------------------------------------------
 
