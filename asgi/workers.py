@@ -53,17 +53,17 @@ class _Keeper:
         self._command = list(command)
         self._fd = listener.fileno()
         self._processes: set[trio.Process] = set()
-        self._stopping = False
+        self._told = trio.Event()
         self.failed = False
         self.over = trio.Event()
 
     async def keep(self, scope: trio.CancelScope) -> None:
         """One worker, and the ones that take its place."""
         deaths = 0
-        while not self._stopping:
+        while not self._told.is_set():
             begun = trio.current_time()
             code = await self._run_one()
-            if self._stopping:
+            if self._told.is_set():
                 return
             quick = trio.current_time() - begun < QUICK_SECONDS
             deaths = deaths + 1 if quick else 1
@@ -82,13 +82,13 @@ class _Keeper:
             self._processes.discard(process)
             if process.returncode is None:
                 process.kill()
-            if not self._processes and self._stopping:
+            if not self._processes and self._told.is_set():
                 self.over.set()
 
     async def stop_after(self, signals: AsyncIterator[int], limit: float) -> None:
         """Pass the first signal on to every worker; kill what is left after `limit` seconds."""
         async for _ in signals:
-            self._stopping = True
+            self._told.set()
             for process in self._processes:
                 process.send_signal(signal.SIGTERM)
             break

@@ -7,87 +7,59 @@ Source: docs/persistence.md#transactions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
-from sqlalchemy import Connection, Table, Update, bindparam, case, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, bindparam, select, update
 
 from rungent.errors import StaleRun
-from rungent.persistence.events import add_events
+from rungent.persistence.bulk import CHANGED, Bulk, Contested, SqliteBulk, Values
 from rungent.persistence.mapping import (
     changed_values,
     claim_values,
+    event_values,
     interaction_values,
     task_values,
 )
+from rungent.persistence.postgres import PostgresBulk
 from rungent.persistence.sessions import add_messages
 from rungent.persistence.tables import events, external_tasks, interactions, runs, tool_calls
-from rungent.records import Run, RunStatus
+from rungent.records import Run
 from rungent.store.port import Commit
 
-__all__ = ["DriveCommit", "add_parts", "change_run", "commit_all", "commit_each", "is_stored"]
+__all__ = [
+    "DriveCommit",
+    "add_parts",
+    "change_run",
+    "commit_all",
+    "commit_each",
+    "is_stored",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class DriveCommit:
-    """A drive's transition and the lease that entitles to it."""
+    """A drive's transition and the lease that entitles to it.
+
+    `repeated` when an earlier attempt may have stored it without anybody learning so.
+    """
 
     commit: Commit
     owner: str
     token: int
+    repeated: bool = False
 
 
-_CHANGED = (
-    "status",
-    "event_seq",
-    "model_steps",
-    "state",
-    "failure_code",
-    "failure_retryable",
-    "lease_owner",
-    "lease_expires_at",
-    "fencing_token",
-    "version",
-    "updated_at",
+_SQLITE = SqliteBulk()
+_POSTGRES = PostgresBulk()
+_CHANGE = (
+    update(runs)
+    .where(
+        runs.c.id == bindparam("guard_id"),
+        runs.c.version == bindparam("version", type_=runs.c.version.type) - 1,
+    )
+    .values({name: bindparam(name, type_=runs.c[name].type) for name in CHANGED})
 )
-
-
-def _change() -> Update:
-    """The columns that commits change, of the run one version behind."""
-    return (
-        update(runs)
-        .where(
-            runs.c.id == bindparam("guard_id"),
-            runs.c.version == bindparam("version", type_=runs.c.version.type) - 1,
-        )
-        .values({name: bindparam(name, type_=runs.c[name].type) for name in _CHANGED})
-    )
-
-
-def _drive_change() -> Update:
-    """The same for a drive, which must hold the lease.
-
-    The drive knows the expiry of its lease as it was when it was claimed; renewals are newer.
-    """
-    expires_at = runs.c.lease_expires_at
-    given = bindparam("lease_expires_at", type_=expires_at.type)
-    kept = case((or_(given.is_(None), expires_at < given), given), else_=expires_at)
-    return (
-        _change()
-        .where(
-            runs.c.status == RunStatus.RUNNING.value,
-            runs.c.lease_owner == bindparam("guard_owner"),
-            runs.c.fencing_token == bindparam("guard_token"),
-        )
-        .values(lease_expires_at=kept)
-    )
-
-
-_CHANGE = _change()
-_DRIVE_CHANGE = _drive_change()
 
 
 def change_run(connection: Connection, run: Run) -> None:
@@ -98,77 +70,89 @@ def change_run(connection: Connection, run: Run) -> None:
 
 
 def add_parts(connection: Connection, commits: Sequence[Commit]) -> None:
-    """Everything of the commits except the runs themselves."""
-    _upsert(connection, tool_calls, [claim_values(x) for c in commits for x in c.claims])
-    _upsert(
-        connection, interactions, [interaction_values(x) for c in commits for x in c.interactions]
-    )
-    _upsert(connection, external_tasks, [task_values(x) for c in commits for x in c.tasks])
-    add_messages(connection, commits)
-    add_events(connection, commits)
+    """Everything of the commits except the runs themselves, and word of it to other processes."""
+    bulk = _bulk(connection)
+    for table, rows in (
+        (tool_calls, [claim_values(x) for c in commits for x in c.claims]),
+        (interactions, [interaction_values(x) for c in commits for x in c.interactions]),
+        (external_tasks, [task_values(x) for c in commits for x in c.tasks]),
+    ):
+        if rows:
+            bulk.upsert(connection, table, rows)
+    add_messages(connection, bulk, commits)
+    rows = [event_values(x) for c in commits for x in c.events]
+    bulk.log(connection, rows, [commit.run.id for commit in commits])
 
 
-def commit_all(connection: Connection, units: Sequence[DriveCommit]) -> bool:
-    """Store all units, or say False and leave it to the caller to roll back.
+def commit_all(connection: Connection, units: Sequence[DriveCommit]) -> list[bool]:
+    """Store those units that still hold their run; says which, in the order of `units`.
 
-    Two statements for any number of units, where the driver counts the rows of a batch.
+    A few statements for any number of units. Contested where the database cannot tell which.
     """
-    if not connection.dialect.supports_sane_multi_rowcount and len(units) > 1:
-        return False
-    ordered = sorted(units, key=lambda unit: unit.commit.run.id)
-    result = connection.execute(_DRIVE_CHANGE, [_guarded(unit) for unit in ordered])
-    if result.rowcount != len(units):
-        return False
-    add_parts(connection, [unit.commit for unit in ordered])
-    return True
+    stored = [False] * len(units)
+    for wave in _waves(units):
+        changed = set(_bulk(connection).change_runs(connection, [_guarded(units[i]) for i in wave]))
+        for index in wave:
+            stored[index] = units[index].commit.run.id in changed
+    done = [unit.commit for unit, kept in zip(units, stored, strict=True) if kept]
+    if done:
+        add_parts(connection, done)
+    return [
+        kept or (unit.repeated and is_stored(connection, unit.commit))
+        for unit, kept in zip(units, stored, strict=True)
+    ]
 
 
 def commit_each(connection: Connection, units: Sequence[DriveCommit]) -> list[bool]:
-    """Store those units that still hold their run; says which, in the order of `units`."""
-    stored = [False] * len(units)
-    for index in sorted(range(len(units)), key=lambda i: units[i].commit.run.id):
-        result = connection.execute(_DRIVE_CHANGE, _guarded(units[index]))
-        stored[index] = result.rowcount == 1
-    add_parts(connection, [u.commit for u, done in zip(units, stored, strict=True) if done])
-    return stored
+    """The same with some statements for each unit, on every database."""
+    return [_commit_one(connection, unit) for unit in units]
 
 
-def is_stored(connection: Connection, unit: DriveCommit) -> bool:
-    """Whether exactly this commit is what the database holds.
+def _commit_one(connection: Connection, unit: DriveCommit) -> bool:
+    try:
+        return commit_all(connection, [unit])[0]
+    except Contested:
+        return unit.repeated and is_stored(connection, unit.commit)
+
+
+def is_stored(connection: Connection, commit: Commit) -> bool:
+    """Whether exactly this commit was stored.
 
     Asked after a failure that may have come too late: a connection that breaks while COMMIT is
-    on its way leaves open what happened. Event ids are random, so the last one is proof.
+    on its way leaves open what happened, and the server may still be at it, which the lock of
+    the run waits for. Event ids are random, so the last one is proof, whatever came after it.
     """
-    run = unit.commit.run
+    run = commit.run
     row = connection.execute(
-        select(runs.c.version, runs.c.fencing_token, runs.c.updated_at).where(runs.c.id == run.id)
+        select(runs.c.version, runs.c.fencing_token, runs.c.updated_at)
+        .where(runs.c.id == run.id)
+        .with_for_update()
     ).one_or_none()
-    if row is None or tuple(row) != (run.version, run.fencing_token, run.updated_at):
-        return False
-    if not unit.commit.events:
-        return True
-    last = unit.commit.events[-1].id
-    return connection.scalar(select(events.c.id).where(events.c.id == last)) is not None
+    if commit.events:
+        last = commit.events[-1].id
+        return connection.scalar(select(events.c.id).where(events.c.id == last)) is not None
+    return row is not None and tuple(row) == (run.version, run.fencing_token, run.updated_at)
 
 
-def _guarded(unit: DriveCommit) -> dict[str, Any]:
+def _bulk(connection: Connection) -> Bulk:
+    return _POSTGRES if connection.dialect.name == "postgresql" else _SQLITE
+
+
+def _waves(units: Sequence[DriveCommit]) -> Iterator[list[int]]:
+    """The places of the units, ordered by run; further units of one run come in later waves."""
+    waiting: list[int] = sorted(range(len(units)), key=lambda index: units[index].commit.run.id)
+    while waiting:
+        wave: dict[str, int] = {}
+        for index in waiting:
+            wave.setdefault(units[index].commit.run.id, index)
+        yield [*wave.values()]
+        waiting = [index for index in waiting if wave[units[index].commit.run.id] != index]
+
+
+def _guarded(unit: DriveCommit) -> Values:
     run = unit.commit.run
     return changed_values(run) | {
-        "guard_id": run.id,
+        "key": run.id,
         "guard_owner": unit.owner,
         "guard_token": unit.token,
     }
-
-
-def _upsert(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    if rows:
-        connection.execute(_upsert_statement(table, connection.dialect.name), rows)
-
-
-@cache
-def _upsert_statement(table: Table, dialect: str) -> postgresql.Insert | sqlite.Insert:
-    statement = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
-    return statement.on_conflict_do_update(
-        index_elements=list(table.primary_key.columns),
-        set_={c.name: statement.excluded[c.name] for c in table.columns if not c.primary_key},
-    )

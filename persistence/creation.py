@@ -17,11 +17,11 @@ from rungent.errors import (
 from rungent.persistence.commits import add_parts, change_run
 from rungent.persistence.mapping import run_values, to_run
 from rungent.persistence.sessions import require_session
-from rungent.persistence.tables import messages, runs
+from rungent.persistence.tables import messages, runs, sessions
 from rungent.records import ACTIVE, Run, RunStatus
 from rungent.store.port import Commit, Created, Creation
 
-__all__ = ["create_run"]
+__all__ = ["create_run", "is_created"]
 
 
 def create_run(connection: Connection, creation: Creation) -> Created:
@@ -52,6 +52,18 @@ def create_run(connection: Connection, creation: Creation) -> Created:
     connection.execute(insert(runs), run_values(run))
     add_parts(connection, [creation.commit])
     return Created(run, replaced=replaced)
+
+
+def is_created(connection: Connection, created: Created) -> bool:
+    """Whether the run that was to be created exists.
+
+    Its creation may still be under way on the server: the lock of the session waits for that.
+    """
+    run = created.run
+    connection.execute(
+        select(sessions.c.id).where(sessions.c.id == run.session_id).with_for_update()
+    )
+    return connection.scalar(select(runs.c.id).where(runs.c.id == run.id)) is not None
 
 
 def _same_key(connection: Connection, run: Run) -> Run | None:

@@ -5,18 +5,14 @@ Source: docs/persistence.md#tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, select
 
 from rungent.events import Event
-from rungent.persistence.mapping import event_values, to_event
+from rungent.persistence.mapping import to_event
 from rungent.persistence.tables import events, runs
-from rungent.store.port import Commit
 
-__all__ = ["add_events", "list_events"]
+__all__ = ["list_events"]
 
-_INSERT = insert(events)
 _PAGE = (
     select(events, runs.c.session_id)
     .join(runs, runs.c.id == events.c.run_id)
@@ -24,13 +20,6 @@ _PAGE = (
     .order_by(events.c.seq)
     .limit(bindparam("most"))
 )
-
-
-def add_events(connection: Connection, commits: Iterable[Commit]) -> None:
-    """Insert the commits' events in one statement."""
-    rows = [event_values(event) for commit in commits for event in commit.events]
-    if rows:
-        connection.execute(_INSERT, rows)
 
 
 def list_events(connection: Connection, run_id: str, after: int, limit: int) -> list[Event]:

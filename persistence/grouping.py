@@ -7,17 +7,24 @@ token and gets its own verdict. Source: docs/persistence.md#group-commit.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import trio
 from sqlalchemy import Connection, Engine
 
 from rungent.errors import StaleRun
+from rungent.persistence.bulk import Contested
 from rungent.persistence.commits import DriveCommit, commit_all, commit_each, is_stored
-from rungent.persistence.sqlite import lock_for_writing
+from rungent.persistence.outage import LONGEST_PAUSE, Outage
+from rungent.persistence.transactions import Unreachable, Unsure, connect, is_away, read, transact
 
 __all__ = ["GroupCommit", "write_batch"]
+
+logger = logging.getLogger("rungent")
 
 Verdict: TypeAlias = Exception | None
 """Why a unit was not stored, or None."""
@@ -39,14 +46,23 @@ class GroupCommit:
         self._turn = turn
         self._queue: list[_Entry] = []
         self._leader = False
+        self._crowded = False
+        self._outage = Outage(LONGEST_PAUSE)
 
     async def commit(self, unit: DriveCommit) -> None:
         """Store the unit, or raise why not: StaleRun, or the database's error.
 
         A cancellation that comes after the first checkpoint is too late: the unit is queued and
-        the caller learns its verdict.
+        the caller learns its verdict. Only while the database is away, and this waits to try
+        again, is it heeded; then nobody can say what was stored, and whoever looks later sees it.
         """
-        await trio.lowlevel.checkpoint_if_cancelled()
+        while isinstance(verdict := await self._attempt(unit), Unreachable):
+            unit = replace(unit, repeated=True)
+        if verdict is not None:
+            raise verdict
+
+    async def _attempt(self, unit: DriveCommit) -> Verdict:
+        await self._outage.wait()
         entry = _Entry(unit)
         self._queue.append(entry)
         with trio.CancelScope(shield=True):
@@ -54,18 +70,22 @@ class GroupCommit:
                 await entry.woken.wait()
             if not entry.decided:
                 await self._lead()
-        if entry.verdict is not None:
-            raise entry.verdict
+        return entry.verdict
 
     async def _lead(self) -> None:
         """Write all that is queued, wake those, and hand over to the next in the queue."""
         self._leader = True
         batch: list[_Entry] = []
         try:
-            # Taking the turn also lets everybody run who is about to commit in this very moment.
             async with self._turn:
+                if self._crowded:
+                    # Whoever was woken together with this task is about to commit, too: trio
+                    # runs them in any order, and one more turn lets all of them queue.
+                    await trio.lowlevel.cancel_shielded_checkpoint()
                 batch, self._queue = self._queue, []
+                self._crowded = len(batch) > 1
                 verdicts = await self._write([entry.unit for entry in batch])
+            self._note(verdicts)
             for entry, verdict in zip(batch, verdicts, strict=True):
                 entry.decide(verdict)
         finally:
@@ -77,6 +97,15 @@ class GroupCommit:
                 self._queue[0].woken.set()
             else:
                 self._leader = False
+
+    def _note(self, verdicts: Sequence[Verdict]) -> None:
+        away = next((each for each in verdicts if isinstance(each, Unreachable)), None)
+        if away is None:
+            self._outage.ended()
+            return
+        if not self._outage.lasts:
+            logger.warning("commits wait for the database: %s", type(away.error).__name__)
+        self._outage.failed()
 
 
 class _Entry:
@@ -96,46 +125,48 @@ class _Entry:
         self.woken.set()
 
 
-class _Contested(Exception):
-    """Not every unit of a batch holds its run."""
-
-
 def write_batch(engine: Engine, units: Sequence[DriveCommit]) -> list[Verdict]:
     """Store the units, all in one transaction if possible; one verdict each.
 
-    First together in as few statements as the driver allows. If a unit lost its run, once more
-    with one guarded statement a unit. If the database refuses something, each in a transaction
-    of its own, so that a bad unit harms nobody but itself.
+    First together in as few statements as the database allows. If a unit lost its run and it
+    cannot be said which, once more with statements for each. If the database refuses something,
+    each in a transaction of its own, so that a bad unit harms nobody but itself.
     """
+    outcome: list[bool] | Unsure | None
     try:
-        try:
-            with engine.begin() as connection:
-                lock_for_writing(connection, writes_first=True)
-                _all_or_contested(connection, units)
-            return [None] * len(units)
-        except _Contested:
-            with engine.begin() as connection:
-                lock_for_writing(connection, writes_first=True)
-                stored = commit_each(connection, units)
-            return [None if done else _stale() for done in stored]
+        with connect(engine) as connection:
+            outcome = _together(connection, units)
+    except Unreachable as away:
+        return [away] * len(units)
     except Exception:  # noqa: BLE001 - drivers differ in what they raise; see what each unit gets
-        return [_write_alone(engine, unit) for unit in units]
+        outcome = None
+    if isinstance(outcome, list):
+        return [_verdict(stored) for stored in outcome]
+    if outcome is not None and is_away(outcome.error):
+        return [Unreachable(outcome.error)] * len(units)
+    return [_alone(engine, replace(unit, repeated=True)) for unit in units]
 
 
-def _all_or_contested(connection: Connection, units: Sequence[DriveCommit]) -> None:
-    if not commit_all(connection, units):
-        raise _Contested
-
-
-def _write_alone(engine: Engine, unit: DriveCommit) -> Verdict:
+def _together(connection: Connection, units: Sequence[DriveCommit]) -> list[bool] | Unsure:
     try:
-        with engine.begin() as connection:
-            lock_for_writing(connection, writes_first=True)
-            stored = commit_each(connection, [unit])[0] or is_stored(connection, unit)
+        return transact(connection, partial(commit_all, units=units), writes_first=True)
+    except Contested:
+        return transact(connection, partial(commit_each, units=units), writes_first=True)
+
+
+def _alone(engine: Engine, unit: DriveCommit) -> Verdict:
+    try:
+        with connect(engine) as connection:
+            outcome = transact(connection, partial(commit_each, units=[unit]), writes_first=True)
+        if not isinstance(outcome, Unsure):
+            return _verdict(outcome[0])
+        if is_away(outcome.error):
+            return Unreachable(outcome.error)
+        stored = read(engine, partial(is_stored, commit=unit.commit))
     except Exception as error:  # noqa: BLE001 - the verdict of this unit, raised by its owner
         return error
-    return None if stored else _stale()
+    return None if stored else outcome.error
 
 
-def _stale() -> StaleRun:
-    return StaleRun("The run is no longer this drive's.")
+def _verdict(stored: bool) -> Verdict:
+    return None if stored else StaleRun("The run is no longer this drive's.")

@@ -6,25 +6,29 @@ Source: docs/persistence.md#transactions.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_, update
 
 from rungent.errors import NotFound, StaleRun
-from rungent.persistence.commits import add_parts, change_run
+from rungent.persistence.commits import add_parts, change_run, is_stored
 from rungent.persistence.mapping import to_claim, to_interaction, to_run, to_task
 from rungent.persistence.tables import external_tasks, interactions, runs, tool_calls
 from rungent.records import ExternalTask, Interaction, Run, RunStatus, ToolClaim
 from rungent.store.port import Commit, Cursor, Decision
 
 __all__ = [
+    "Decided",
     "claim_run",
     "decide",
     "find_interaction",
     "find_task",
     "get_interaction",
     "get_run",
+    "is_decided",
+    "is_released",
     "list_claimable",
     "list_claims",
     "list_runs",
@@ -66,24 +70,42 @@ def list_claimable(
     return [to_run(row) for row in connection.execute(statement)]
 
 
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A run as a decision left it, and what was committed for that."""
+
+    run: Run
+    commit: Commit | None
+
+
 def claim_run(
     connection: Connection, run_id: str, owner: str, now: datetime, think: Decision
-) -> Run:
-    """Commit the decision if `owner` may claim the run; else StaleRun, or NotFound."""
+) -> Decided:
+    """Commit the decision if `owner` may claim the run; else StaleRun, or NotFound.
+
+    Many workers try the same runs at once. Who comes second does not wait to see the first win;
+    only for the run's own worker, whose lease may just be being renewed, waiting is worthwhile.
+    """
     statement = select(runs).where(runs.c.id == run_id, _claimable(owner, now))
-    # Whoever holds the row may only be renewing its lease. Waiting is short, and the condition
-    # is looked at again afterwards; skipping the row would refuse what is allowed.
-    row = connection.execute(statement.with_for_update()).one_or_none()
+    row = connection.execute(statement.with_for_update(skip_locked=True)).one_or_none()
     if row is None:
-        get_run(connection, run_id)
+        lease = get_run(connection, run_id).lease
+        if lease is not None and lease.owner == owner:
+            row = connection.execute(statement.with_for_update()).one_or_none()
+    if row is None:
         raise StaleRun("The run cannot be claimed.")
     return _commit(connection, to_run(row), think)
 
 
-def decide(connection: Connection, run_id: str, think: Decision) -> Run:
+def decide(connection: Connection, run_id: str, think: Decision) -> Decided:
     """Commit `think(run)` for the locked run and return the run as it is then."""
     run = _one_run(connection, select(runs).where(runs.c.id == run_id).with_for_update())
     return _commit(connection, run, think)
+
+
+def is_decided(connection: Connection, decided: Decided) -> bool:
+    """Whether the decision's commit was stored."""
+    return decided.commit is None or is_stored(connection, decided.commit)
 
 
 def get_interaction(connection: Connection, interaction_id: str) -> Interaction:
@@ -155,13 +177,23 @@ def release_lease(connection: Connection, run_id: str, owner: str, token: int) -
     return connection.execute(statement).rowcount == 1
 
 
-def _commit(connection: Connection, run: Run, think: Callable[[Run], Commit | None]) -> Run:
+def is_released(connection: Connection, released: bool, run_id: str, token: int) -> bool:
+    """Whether the lease that was to be cleared is."""
+    c = runs.c
+    statement = select(c.id).where(
+        c.id == run_id, c.fencing_token == token, c.lease_owner.is_(None)
+    )
+    found = connection.execute(statement.with_for_update()).one_or_none()
+    return not released or found is not None
+
+
+def _commit(connection: Connection, run: Run, think: Callable[[Run], Commit | None]) -> Decided:
     commit = think(run)
     if commit is None:
-        return run
+        return Decided(run, None)
     change_run(connection, commit.run)
     add_parts(connection, [commit])
-    return commit.run
+    return Decided(commit.run, commit)
 
 
 def _one_run(connection: Connection, statement: Select[Any]) -> Run:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, and_, insert, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from rungent.errors import NotFound
 from rungent.identity import Identity
+from rungent.persistence.bulk import Bulk, Values
 from rungent.persistence.mapping import message_values, session_values, to_message, to_session
 from rungent.persistence.tables import messages, sessions
 from rungent.records import Message, Session
@@ -21,6 +22,7 @@ from rungent.store.port import Commit, Cursor
 __all__ = [
     "add_messages",
     "create_session",
+    "ensure_session",
     "get_session",
     "list_messages",
     "list_sessions",
@@ -28,21 +30,20 @@ __all__ = [
     "set_title",
 ]
 
-_GROW = (
-    update(sessions)
-    .where(sessions.c.id == bindparam("session"))
-    .values(
-        message_count=sessions.c.message_count
-        + bindparam("added", type_=sessions.c.message_count.type),
-        updated_at=bindparam("moment", type_=sessions.c.updated_at.type),
-    )
-    .returning(sessions.c.message_count)
-)
-
 
 def create_session(connection: Connection, session: Session) -> None:
     """Insert the row."""
     connection.execute(insert(sessions), session_values(session))
+
+
+def ensure_session(connection: Connection, session: Session) -> bool:
+    """Insert the row unless it is there; then it is."""
+    values = session_values(session)
+    if connection.dialect.name == "postgresql":
+        connection.execute(postgresql.insert(sessions).on_conflict_do_nothing(), values)
+    else:
+        connection.execute(sqlite.insert(sessions).on_conflict_do_nothing(), values)
+    return True
 
 
 def get_session(connection: Connection, session_id: str) -> Session:
@@ -107,23 +108,30 @@ def list_messages(
     return [to_message(row) for row in connection.execute(statement)]
 
 
-def add_messages(connection: Connection, commits: Iterable[Commit]) -> None:
+def add_messages(connection: Connection, bulk: Bulk, commits: Iterable[Commit]) -> None:
     """Append the commits' messages to their sessions.
 
     The counter of the session gives the positions, so two appenders cannot take the same one.
     Sessions are visited in the order of their ids: two batches never wait for each other in a
     circle.
     """
-    rows: list[dict[str, Any]] = []
-    writing = sorted((c for c in commits if c.messages), key=lambda c: c.run.session_id)
-    for commit in writing:
-        grown = {
-            "session": commit.run.session_id,
-            "added": len(commit.messages),
-            "moment": commit.run.updated_at,
-        }
-        count: int = connection.execute(_GROW, grown).scalar_one()
-        first = count - len(commit.messages) + 1
-        rows += [message_values(m, first + i) for i, m in enumerate(commit.messages)]
-    if rows:
-        connection.execute(insert(messages), rows)
+    added: dict[str, list[Message]] = {}
+    moments: dict[str, datetime] = {}
+    for commit in commits:
+        if commit.messages:
+            added.setdefault(commit.run.session_id, []).extend(commit.messages)
+            moments[commit.run.session_id] = commit.run.updated_at
+    if not added:
+        return
+    counts = bulk.grow_sessions(
+        connection,
+        [
+            {"key": session_id, "added": len(added[session_id]), "moment": moments[session_id]}
+            for session_id in sorted(added)
+        ],
+    )
+    rows: list[Values] = []
+    for session_id, new in added.items():
+        first = counts[session_id] - len(new) + 1
+        rows += [message_values(message, first + i) for i, message in enumerate(new)]
+    bulk.insert(connection, messages, rows)

@@ -5,6 +5,7 @@ Source: docs/persistence.md.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
@@ -27,16 +28,20 @@ from typing_extensions import override
 from rungent.events import Event
 from rungent.identity import Identity
 from rungent.persistence import creation as creations
-from rungent.persistence import events, runs, sessions, sqlite
+from rungent.persistence import events, notify, runs, sessions, sqlite, transactions
 from rungent.persistence.commits import DriveCommit
 from rungent.persistence.executors import Executor, choose_executor
 from rungent.persistence.grouping import GroupCommit, Verdict, write_batch
 from rungent.persistence.lifespan import Lifespan
+from rungent.persistence.outage import LONGEST_PAUSE, Outage
 from rungent.persistence.tables import RungentBase
+from rungent.persistence.transactions import Unreachable, Unsure
 from rungent.records import ExternalTask, Interaction, Message, Run, Session, ToolClaim
 from rungent.store.port import Commit, Created, Creation, Cursor, Decision, Store
 
 __all__ = ["SQLAlchemyStore"]
+
+logger = logging.getLogger("rungent")
 
 T = TypeVar("T")
 Sessionmaker = sessionmaker[Any] | async_sessionmaker[Any]
@@ -86,6 +91,7 @@ class SQLAlchemyStore(Store):
         self._opened = False
         self._sqlite = sqlite.is_sqlite(plain)
         self._in_memory = sqlite.in_memory(plain)
+        self._can_listen = notify.can_listen(plain)
         # SQLite has one writer at a time anyway, and its lock has no queue; this one has.
         lock = trio.Lock()
         self._writing: Turn = lock if self._sqlite else nullcontext()
@@ -112,13 +118,19 @@ class SQLAlchemyStore(Store):
         if self._sqlite and not self._in_memory:
             async with self._lifespan.use():
                 await self._watch_file(wake, poll_seconds)
+        if self._can_listen:
+            async with self._lifespan.use():
+                await notify.listen(self._run, wake, poll_seconds)
         while True:
             await trio.sleep(poll_seconds)
             wake(None)
 
     @override
     async def create_session(self, session: Session) -> None:
-        await self._write(partial(sessions.create_session, session=session))
+        await self._write(
+            partial(sessions.create_session, session=session),
+            lambda c, _: sessions.ensure_session(c, session),
+        )
 
     @override
     async def get_session(self, session_id: str) -> Session:
@@ -153,8 +165,8 @@ class SQLAlchemyStore(Store):
         for _ in range(CREATE_ATTEMPTS - 1):
             # Somebody created a run in between; the next look sees it and names it.
             with suppress(IntegrityError):
-                return await self._write(create)
-        return await self._write(create)
+                return await self._write(create, creations.is_created)
+        return await self._write(create, creations.is_created)
 
     @override
     async def get_run(self, run_id: str) -> Run:
@@ -174,7 +186,7 @@ class SQLAlchemyStore(Store):
 
     @override
     async def claim_run(self, run_id: str, owner: str, now: datetime, decide: Decision) -> Run:
-        return await self._write(lambda c: runs.claim_run(c, run_id, owner, now, decide))
+        return await self._decide(lambda c: runs.claim_run(c, run_id, owner, now, decide))
 
     @override
     async def commit(self, commit: Commit, *, owner: str, token: int) -> None:
@@ -188,13 +200,13 @@ class SQLAlchemyStore(Store):
         interaction_id: str,
         decide: Callable[[Run, Interaction | None], Commit | None],
     ) -> Run:
-        def resolve(connection: Connection) -> Run:
+        def resolve(connection: Connection) -> runs.Decided:
             def think(run: Run) -> Commit | None:
                 return decide(run, runs.find_interaction(connection, run_id, interaction_id))
 
             return runs.decide(connection, run_id, think)
 
-        return await self._write(resolve)
+        return await self._decide(resolve)
 
     @override
     async def get_interaction(self, interaction_id: str) -> Interaction:
@@ -207,13 +219,13 @@ class SQLAlchemyStore(Store):
         task_id: str,
         decide: Callable[[Run, ExternalTask | None], Commit | None],
     ) -> Run:
-        def complete(connection: Connection) -> Run:
+        def complete(connection: Connection) -> runs.Decided:
             def think(run: Run) -> Commit | None:
                 return decide(run, runs.find_task(connection, run_id, task_id))
 
             return runs.decide(connection, run_id, think)
 
-        return await self._write(complete)
+        return await self._decide(complete)
 
     @override
     async def report_task(
@@ -226,7 +238,7 @@ class SQLAlchemyStore(Store):
 
     @override
     async def cancel_run(self, run_id: str, decide: Decision) -> Run:
-        return await self._write(lambda c: runs.decide(c, run_id, decide))
+        return await self._decide(lambda c: runs.decide(c, run_id, decide))
 
     @override
     async def list_claims(self, run_id: str) -> list[ToolClaim]:
@@ -240,7 +252,10 @@ class SQLAlchemyStore(Store):
 
     @override
     async def release_lease(self, run_id: str, owner: str, token: int) -> bool:
-        return await self._write(lambda c: runs.release_lease(c, run_id, owner, token))
+        return await self._write(
+            lambda c: runs.release_lease(c, run_id, owner, token),
+            lambda c, released: runs.is_released(c, released, run_id, token),
+        )
 
     @override
     async def list_events(self, run_id: str, *, after: int, limit: int) -> list[Event]:
@@ -248,13 +263,54 @@ class SQLAlchemyStore(Store):
 
     async def _read(self, query: Callable[[Connection], T]) -> T:
         async with self._lifespan.use(), self._reading:
-            return await self._run(partial(_in_connection, query))
+            return await self._run(partial(transactions.read, query=query))
 
-    async def _write(self, change: Callable[[Connection], T]) -> T:
+    async def _decide(self, decide: Callable[[Connection], runs.Decided]) -> Run:
+        return (await self._write(decide, runs.is_decided)).run
+
+    async def _write(
+        self,
+        change: Callable[[Connection], T],
+        stored: Callable[[Connection, T], bool] | None = None,
+    ) -> T:
+        """Make a change. An exception, other than a cancellation, means that it was not made.
+
+        When its COMMIT broke, `stored` finds out; what has none can simply be done again.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
-        async with self._lifespan.use(), self._writing:
+        async with self._lifespan.use():
+            try:
+                outcome = await self._transact(change)
+            except Unreachable as away:
+                raise away.error from None
+            if not isinstance(outcome, Unsure):
+                return outcome
+            logger.warning("a COMMIT broke: %s", type(outcome.error).__name__)
+            if stored is None:
+                return await self._until_known(change)
+            result: T = outcome.result
+            if await self._until_known(lambda connection: stored(connection, result)):
+                return result
+            raise outcome.error
+
+    async def _until_known(self, change: Callable[[Connection], T]) -> T:
+        """The result of a transaction, tried for as long as the database is away.
+
+        Waits in between, and only there heeds a cancellation: then nobody can say what happened.
+        """
+        outage = Outage(LONGEST_PAUSE)
+        while True:
+            outage.failed()
+            await outage.wait()
+            with suppress(Unreachable):
+                outcome = await self._transact(change)
+                if not isinstance(outcome, Unsure):
+                    return outcome
+
+    async def _transact(self, change: Callable[[Connection], T]) -> T | Unsure:
+        async with self._writing:
             with trio.CancelScope(shield=True):
-                return await self._run(partial(_in_transaction, change))
+                return await self._run(partial(transactions.write, change=change))
         raise AssertionError("a shield swallows nothing")
 
     async def _write_group(self, units: Sequence[DriveCommit]) -> Sequence[Verdict]:
@@ -288,17 +344,6 @@ class SQLAlchemyStore(Store):
         finally:
             with trio.CancelScope(shield=True):
                 await self._run(lambda _: connection.close())
-
-
-def _in_connection(query: Callable[[Connection], T], engine: Engine) -> T:
-    with engine.connect() as connection:
-        return query(connection)
-
-
-def _in_transaction(change: Callable[[Connection], T], engine: Engine) -> T:
-    with engine.begin() as connection:
-        sqlite.lock_for_writing(connection, writes_first=False)
-        return change(connection)
 
 
 def _open_apart(engine: Engine) -> Connection:

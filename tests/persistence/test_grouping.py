@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import IntegrityError, OperationalError
 from trio.testing import wait_all_tasks_blocked
 
@@ -18,6 +18,7 @@ from rungent.persistence.commits import DriveCommit
 from rungent.persistence.grouping import GroupCommit, Verdict, write_batch
 from rungent.records import Run
 from rungent.testing.store_samples import OWNER, create_running, run_of, session_of, step
+from tests.persistence.stores import make_engine, opened, postgres_for
 
 
 def unit(run: Run) -> DriveCommit:
@@ -167,14 +168,17 @@ async def test_a_writer_that_crashes_leaves_nobody_waiting(units: list[DriveComm
     assert sorted(type(error).__name__ for error in failures) == ["OSError", "RuntimeError"]
 
 
-@pytest.fixture
-async def driven(tmp_path: Path) -> tuple[Engine, list[Run]]:
+@pytest.fixture(params=["inline", "psycopg"])
+async def driven(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[tuple[Engine, list[Run]]]:
     """An engine whose database holds four running runs."""
-    engine = create_engine(f"sqlite:///{tmp_path / 'runs.db'}")
+    kind: str = request.param
+    engine = make_engine(kind, tmp_path, postgres_for(kind, request))
+    assert isinstance(engine, Engine)
     store = SQLAlchemyStore(engine, inline=True)
-    async with store.open():
-        await store.create_schema()
-        return engine, [await create_running(store) for _ in range(4)]
+    async with opened(store):
+        yield engine, [await create_running(store) for _ in range(4)]
 
 
 async def test_a_stale_unit_does_not_spoil_the_batch(driven: tuple[Engine, list[Run]]) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import trio
+from sqlalchemy import Connection, create_engine, select, text
 
 from rungent.errors import ActiveRunConflict, RunNotRetryable, StaleRun
-from rungent.records import RunStatus
+from rungent.persistence.tables import runs
+from rungent.records import Run, RunStatus
 from rungent.store import Store
 from rungent.store.port import Created
 from rungent.testing.store_contract_changes import taken_by
@@ -23,7 +25,15 @@ from rungent.testing.store_contract_creation import (
     stored_session,
     waiting_run,
 )
-from rungent.testing.store_samples import OWNER, at, create_running, creation_of, message_of, step
+from rungent.testing.store_samples import (
+    AGENT,
+    OWNER,
+    at,
+    create_running,
+    creation_of,
+    message_of,
+    step,
+)
 from tests.persistence.stores import FILE_KINDS, POSTGRES_KINDS, opened, postgres_for, sql_store
 
 ROUNDS = 6
@@ -142,11 +152,11 @@ async def test_batches_decisions_and_renewals_of_rivals_do_not_block_each_other(
     rivals: tuple[Store, Store],
 ) -> None:
     """Commits with messages touch runs and sessions; a wrong order of locks would deadlock."""
-    runs = [await create_running(rivals[0]) for _ in range(6)]
-    tokens = {run.id: 1 for run in reversed(runs)}
+    driven = [await create_running(rivals[0]) for _ in range(6)]
+    tokens = {run.id: 1 for run in reversed(driven)}
 
     async def drive(store: Store, number: int) -> None:
-        run = runs[number]
+        run = driven[number]
         for _ in range(15):
             commit = step(run)
             commit = replace(commit, messages=(message_of(run, "x"),))
@@ -163,7 +173,78 @@ async def test_batches_decisions_and_renewals_of_rivals_do_not_block_each_other(
                 nursery.start_soon(drive, rivals[number % 2], number)
             for store in rivals:
                 nursery.start_soon(renew, store)
-    for run in runs:
+    for run in driven:
         assert (await rivals[1].get_run(run.id)).event_seq == 15
         messages = await rivals[1].list_messages(run.session_id)
         assert [message.position for message in messages] == list(range(1, 17))
+
+
+@pytest.fixture
+async def postgres_rival(
+    empty_postgres: str, tmp_path: Path
+) -> AsyncIterator[tuple[Store, Connection]]:
+    """A store, and a connection of somebody else."""
+    engine = create_engine(f"postgresql+psycopg{empty_postgres}")
+    async with opened(sql_store("asyncpg", tmp_path, empty_postgres)) as store:
+        with engine.connect() as connection:
+            yield store, connection
+    engine.dispose()
+
+
+def lock(connection: Connection, run: Run) -> None:
+    connection.execute(select(runs.c.id).where(runs.c.id == run.id).with_for_update())
+
+
+async def test_a_run_that_somebody_else_is_claiming_is_given_up_at_once(
+    postgres_rival: tuple[Store, Connection],
+) -> None:
+    """Many workers see the same free run; only one of them works on it."""
+    store, rival = postgres_rival
+    run = await create_running(store, lease=None)
+    lock(rival, run)
+    with trio.fail_after(10), pytest.raises(StaleRun):
+        await store.claim_run(run.id, OWNER, at(1), taken_by(OWNER))
+    rival.rollback()
+    await store.claim_run(run.id, OWNER, at(1), taken_by(OWNER))
+
+
+async def test_a_worker_waits_for_the_run_that_is_reserved_for_it(
+    postgres_rival: tuple[Store, Connection],
+) -> None:
+    """Whoever holds the row may just be renewing the lease."""
+    store, rival = postgres_rival
+    run = await create_running(store, status=RunStatus.QUEUED, fencing_token=0)
+    lock(rival, run)
+    claimed: list[Run] = []
+
+    async def claim() -> None:
+        claimed.append(await store.claim_run(run.id, OWNER, at(1), taken_by(OWNER)))
+
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(claim)
+            while not rival.scalar(waiting):
+                await trio.lowlevel.checkpoint()
+            rival.rollback()
+    assert [each.status for each in claimed] == [RunStatus.RUNNING]
+
+
+async def test_many_workers_share_many_runs_without_waiting_for_each_other(
+    rivals: tuple[Store, Store],
+) -> None:
+    """Each run is claimed once, though all look at the same list."""
+    made = [await create_running(rivals[0], lease=None) for _ in range(20)]
+    won: list[str] = []
+
+    async def sweep(store: Store, owner: str) -> None:
+        for run in await store.list_claimable([AGENT], owner, at(1), limit=50):
+            with suppress(StaleRun):
+                await store.claim_run(run.id, owner, at(1), taken_by(owner))
+                won.append(run.id)
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for number, store in enumerate(rivals * 4):
+                nursery.start_soon(sweep, store, f"wrk_{number}")
+    assert sorted(won) == sorted(run.id for run in made)

@@ -1,0 +1,190 @@
+"""Many rows in few statements: the way SQLite likes it, and the port that PostgreSQL also fills.
+
+The statements are text, made once for a table, because what SQLAlchemy does for every row costs
+more than SQLite's own work. Source: docs/persistence.md#group-commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Protocol
+
+from sqlalchemy import JSON, Connection, Table, select
+
+from rungent.persistence.tables import UtcDateTime, events, runs, sessions
+
+__all__ = ["CHANGED", "Bulk", "Contested", "SqliteBulk", "Values", "assignments", "guard", "kept"]
+
+Values = dict[str, Any]
+
+CHANGED = (
+    "status",
+    "event_seq",
+    "model_steps",
+    "state",
+    "failure_code",
+    "failure_retryable",
+    "lease_owner",
+    "lease_expires_at",
+    "fencing_token",
+    "version",
+    "updated_at",
+)
+"""The columns of a run that commits change."""
+
+
+class Contested(Exception):
+    """Not every run of a batch is still its drive's, and it cannot be said which: roll back."""
+
+
+class Bulk(Protocol):
+    """What is done for many runs at once. Every row has all columns of its table."""
+
+    def change_runs(self, connection: Connection, changes: Sequence[Values]) -> Collection[str]:
+        """Change the runs that are still their drives'; their ids, or Contested.
+
+        `changes` are ordered by run, each run once: the columns CHANGED and `key`,
+        `guard_owner` and `guard_token`.
+        """
+        ...
+
+    def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
+        """Add `added` messages to each session `key` at `moment`; the new counts.
+
+        `growth` is ordered by session, each session once.
+        """
+        ...
+
+    def insert(self, connection: Connection, table: Table, rows: list[Values]) -> None:
+        """Insert the rows."""
+        ...
+
+    def upsert(self, connection: Connection, table: Table, rows: list[Values]) -> None:
+        """Insert the rows, or replace those of the same key."""
+        ...
+
+    def log(self, connection: Connection, rows: list[Values], run_ids: Iterable[str]) -> None:
+        """Insert events, and once that is committed tell other processes of news of these runs."""
+        ...
+
+
+def kept(given: str, stored: str) -> str:
+    """The later expiry of a lease that stays: renewals are newer than what its drive knows."""
+    return f"CASE WHEN {given} IS NULL OR {stored} < {given} THEN {given} ELSE {stored} END"
+
+
+def assignments(columns: Iterable[str], given: Callable[[str], str]) -> str:
+    """The SET clause that takes each column from `given(column)`."""
+    return ", ".join(f"{name} = {given(name)}" for name in columns)
+
+
+def guard(given: Callable[[str], str], table: str = "") -> str:
+    """The condition that a drive still owns the run, one version behind."""
+    return (
+        f"{table}version = {given('version')} - 1"
+        f" AND {table}status = 'running' AND {table}lease_owner = {given('guard_owner')}"
+        f" AND {table}fencing_token = {given('guard_token')}"
+    )
+
+
+class SqliteBulk:
+    """Prepared statements that the driver runs once for each row."""
+
+    def change_runs(self, connection: Connection, changes: Sequence[Values]) -> Collection[str]:
+        """All of them, or Contested."""
+        encode = _encoders(runs)
+        rows = [_encoded(change, encode) for change in changes]
+        if connection.exec_driver_sql(_CHANGE_RUNS, rows).rowcount != len(rows):
+            raise Contested
+        return [change["key"] for change in changes]
+
+    def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
+        """Grow, and look: nobody else can write in between."""
+        rows = [{**each, "moment": _time_text(each["moment"])} for each in growth]
+        connection.exec_driver_sql(_GROW_SESSIONS, rows)
+        grown = sessions.c.id.in_([each["key"] for each in growth])
+        counts = connection.execute(select(sessions.c.id, sessions.c.message_count).where(grown))
+        return {row[0]: row[1] for row in counts}
+
+    def insert(self, connection: Connection, table: Table, rows: list[Values]) -> None:
+        """Insert the rows."""
+        encode = _encoders(table)
+        connection.exec_driver_sql(_insert(table), [_encoded(row, encode) for row in rows])
+
+    def upsert(self, connection: Connection, table: Table, rows: list[Values]) -> None:
+        """Insert or replace the rows."""
+        encode = _encoders(table)
+        connection.exec_driver_sql(_upsert(table), [_encoded(row, encode) for row in rows])
+
+    def log(self, connection: Connection, rows: list[Values], run_ids: Iterable[str]) -> None:
+        """Insert the events; whoever wants to know looks at the file."""
+        if rows:
+            self.insert(connection, events, rows)
+
+
+def _named(column: str) -> str:
+    return f":{column}"
+
+
+def _changed(column: str) -> str:
+    return kept(":lease_expires_at", column) if column == "lease_expires_at" else f":{column}"
+
+
+_CHANGE_RUNS = (
+    f"UPDATE {runs.name} SET {assignments(CHANGED, _changed)} WHERE id = :key AND {guard(_named)}"
+)
+_GROW_SESSIONS = (
+    f"UPDATE {sessions.name} SET message_count = message_count + :added, updated_at = :moment"
+    " WHERE id = :key"
+)
+
+
+@cache
+def _insert(table: Table) -> str:
+    names = [column.name for column in table.columns]
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join(map(_named, names))})"
+
+
+@cache
+def _upsert(table: Table) -> str:
+    key = ", ".join(column.name for column in table.primary_key.columns)
+    others = [column.name for column in table.columns if not column.primary_key]
+    values = assignments(others, lambda name: f"excluded.{name}")
+    return f"{_insert(table)} ON CONFLICT ({key}) DO UPDATE SET {values}"
+
+
+Encoder = Callable[[Any], Any]
+
+
+@cache
+def _encoders(table: Table) -> dict[str, Encoder]:
+    """What turns the values of some columns into what the driver takes."""
+    encoders: dict[str, Encoder] = {}
+    for column in table.columns:
+        if isinstance(column.type, UtcDateTime):
+            encoders[column.name] = _time_text
+        elif isinstance(column.type, JSON):
+            encoders[column.name] = _json_text
+    return encoders
+
+
+def _encoded(row: Values, encoders: dict[str, Encoder]) -> Values:
+    for name, encode in encoders.items():
+        value = row.get(name)
+        if value is not None:
+            row[name] = encode(value)
+    return row
+
+
+_json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _time_text(moment: datetime) -> str:
+    if moment.tzinfo is None:
+        raise ValueError("a stored time needs a zone")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    # Without the zone, which is always the same.
+    return utc.isoformat(" ", "microseconds")[:-6]
