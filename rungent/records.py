@@ -125,7 +125,8 @@ class Opened(Record):
     """An execution that was opened: what the ledger knows of it.
 
     `arguments` are the normalised ones and `digest` is their fingerprint; `attempts` counts
-    executions, above 1 after a worker was lost.
+    executions, above 1 after a worker was lost. `nothing_done` says that the last one is known to
+    have had no effect, so that the call may be executed again.
     """
 
     effect: Effect
@@ -133,6 +134,7 @@ class Opened(Record):
     digest: str
     attempts: int = 1
     started_at: datetime
+    nothing_done: bool = False
 
 
 class Settled(Record):

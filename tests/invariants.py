@@ -88,4 +88,22 @@ INVARIANTS: Mapping[str, tuple[str, ...]] = {
     "Things of another owner are answered like things that do not exist.": (
         "test_foreign_and_unknown_sessions_look_the_same",
     ),
+    "A question or approval is answered once; the frozen call runs once, exactly as approved.": (
+        "test_every_random_pausing_run_keeps_every_promise",
+    ),
+    "A crash at any write or any await loses nothing and does nothing twice.": (
+        "test_a_run_that_is_hit_at_any_write_keeps_every_promise",
+        "test_a_run_whose_worker_crashes_at_any_await_keeps_every_promise",
+        "test_workers_that_are_killed_over_postgres_lose_nothing_and_do_nothing_twice",
+    ),
+    "What a worker brings after its lease lapsed is refused.": (
+        "test_the_late_result_of_a_worker_that_stood_still_is_refused",
+    ),
+    "A cancel from any process stops the tool within a second.": (
+        "test_a_cancel_in_another_worker_stops_the_tool_within_a_second",
+    ),
+    "An external task is completed exactly once.": (
+        "test_a_completion_counts_once",
+        "test_of_completions_at_the_same_instant_one_counts",
+    ),
 }

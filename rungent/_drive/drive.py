@@ -18,12 +18,14 @@ from rungent._drive.context import DriveContext
 from rungent._drive.initialise import initialise, resolve_deps
 from rungent._drive.journal import Desk, Journal
 from rungent._drive.model_step import model_step
+from rungent._drive.reconcile import reconcile
 from rungent._drive.tool_call import earlier_result, run_tools
 from rungent._lifecycle.actions import (
     AskApproval,
     CallModel,
     Initialise,
     Park,
+    Reconcile,
     RunTools,
     SkipDuplicate,
 )
@@ -165,6 +167,8 @@ async def _perform(drive: DriveContext, action: Pending) -> Outcome | None:
             return await model_step(drive)
         case RunTools():
             return await run_tools(drive, action)
+        case Reconcile():
+            return await reconcile(drive, action)
         case AskApproval():
             return await confirmation(drive, action)
         case SkipDuplicate():

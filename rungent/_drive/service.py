@@ -112,12 +112,16 @@ class Service:
                 cast("AbstractAsyncContextManager[object]", self._model)
             )
 
+    def _woken(self, run_id: str | None) -> None:
+        self._feed.notify(run_id)
+        self._supervisor.suspect(run_id)
+
     async def _watch(self) -> None:
         """Learn of events that other processes commit."""
         options = self._desk.options
         while True:
             try:
-                await self._desk.store.watch(self._feed.notify, options.follow_poll_seconds)
+                await self._desk.store.watch(self._woken, options.follow_poll_seconds)
             except Exception:
                 logger.exception("watching the store failed")
                 self._feed.notify(None)

@@ -30,6 +30,7 @@ __all__ = ["Supervisor"]
 logger = logging.getLogger("rungent")
 
 SWEEP_PAGE = 100
+CHECK_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class Supervisor:
         self._nursery: trio.Nursery | None = None
         self._context: contextvars.Context | None = None
         self._kick = trio.Event()
+        self._suspects: set[str] = set()
+        self._suspicion = trio.Event()
         self._all_done = trio.Event()
         self._draining = False
         self._stopping = False
@@ -152,6 +155,18 @@ class Supervisor:
             drive.journal.end(ended.events)
         return drive
 
+    def suspect(self, run_id: str | None) -> None:
+        """Somebody else may have changed a run, or any run for None: see whether it is still ours.
+
+        So a cancel in another process stops a tool here long before the next renewal.
+        """
+        if run_id is None:
+            self._suspects.update(self._drives)
+        elif run_id in self._drives:
+            self._suspects.add(run_id)
+        if self._suspects:
+            self._suspicion.set()
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Hold the nursery of all drives until cancelled."""
         self._context = contextvars.copy_context()
@@ -161,6 +176,7 @@ class Supervisor:
                 self._nursery = nursery
                 nursery.start_soon(self._renew_forever)
                 nursery.start_soon(self._sweep_forever)
+                nursery.start_soon(self._check_forever)
                 task_status.started()
                 await trio.sleep_forever()
         finally:
@@ -266,6 +282,30 @@ class Supervisor:
             if self._reserved:
                 return
             self._kick = trio.Event()
+
+    async def _check_forever(self) -> None:
+        while True:
+            await self._suspicion.wait()
+            self._suspicion = trio.Event()
+            suspects, self._suspects = self._suspects, set()
+            for run_id in suspects:
+                await self._check(run_id)
+            # Our own commits raise suspicion, too: once in a while is enough.
+            await trio.sleep(CHECK_SECONDS)
+
+    async def _check(self, run_id: str) -> None:
+        drive = self._drives.get(run_id)
+        if drive is None:
+            return
+        try:
+            run = await self._desk.store.get_run(run_id)
+        except Exception:
+            # The renewal of its lease decides.
+            logger.exception("could not look at %s", run_id)
+            return
+        if run.fencing_token != drive.token and self._drives.get(run_id) is drive:
+            logger.info("drive of %s stops: the run was advanced elsewhere", run_id)
+            drive.journal.lose()
 
     async def _renew_forever(self) -> None:
         options = self._desk.options

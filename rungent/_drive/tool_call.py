@@ -21,7 +21,7 @@ from rungent._lifecycle.outcomes import (
 from rungent.text import to_json_value
 from rungent.tools.results import ToolResult, coerce_result
 
-__all__ = ["earlier_result", "in_json", "run_tools"]
+__all__ = ["earlier_result", "finished", "in_json", "run_tools"]
 
 logger = logging.getLogger("rungent")
 
@@ -52,7 +52,7 @@ async def _run_tool(drive: DriveContext, invocation: Invocation) -> Outcome:
     try:
         with trio.move_on_after(tool.timeout_seconds):
             result = in_json(coerce_result(await tool(context, **invocation.arguments.values)))
-            return _outcome(drive, invocation, result)
+            return finished(drive, invocation, result)
     except Exception:
         logger.exception("tool %s failed in %s", tool.name, drive.journal.run.id)
         return ToolBroke(call.id, "tool_error")
@@ -73,7 +73,8 @@ def in_json(result: ToolResult) -> ToolResult:
     )
 
 
-def _outcome(drive: DriveContext, invocation: Invocation, result: ToolResult) -> Outcome:
+def finished(drive: DriveContext, invocation: Invocation, result: ToolResult) -> Outcome:
+    """What a result in JSON form means for its call."""
     call_id = invocation.call.id
     if result.interaction is None and result.deferred is None:
         return ToolFinished(call_id, result)

@@ -22,6 +22,7 @@ __all__ = [
     "Invocation",
     "LeaveInDoubt",
     "Park",
+    "Reconcile",
     "Refuse",
     "RunTools",
     "SkipDuplicate",
@@ -111,6 +112,13 @@ class SkipDuplicate:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconcile:
+    """Ask the tool what became of a call that a lost worker had begun."""
+
+    invocation: Invocation
+
+
+@dataclass(frozen=True, slots=True)
 class LeaveInDoubt:
     """Settle a call that a lost worker had begun and that must not run twice."""
 
@@ -134,6 +142,7 @@ Action = (
     | AskUser
     | AskApproval
     | SkipDuplicate
+    | Reconcile
     | LeaveInDoubt
     | GiveUp
 )

@@ -14,6 +14,7 @@ from rungent._lifecycle.outcomes import (
     Initialised,
     ModelGaveUp,
     ModelReplied,
+    NothingDone,
     Outcome,
     ProgressReported,
     Retrying,
@@ -21,11 +22,19 @@ from rungent._lifecycle.outcomes import (
     Ticked,
     ToolBroke,
     ToolFinished,
+    ToolInDoubt,
     Wrote,
 )
 from rungent._lifecycle.pauses import ask_approval
 from rungent._lifecycle.refusals import refuse
-from rungent._lifecycle.tool_outcomes import duplicate_skipped, tool_broke, tool_finished
+from rungent._lifecycle.tool_outcomes import (
+    duplicate_skipped,
+    left_in_doubt,
+    nothing_done,
+    open_call,
+    tool_broke,
+    tool_finished,
+)
 from rungent._lifecycle.transition import (
     Facts,
     MessageDraft,
@@ -63,6 +72,10 @@ def advance(run: Run, outcome: Outcome, facts: Facts) -> Transition:
             return tool_finished(run, outcome, facts)
         case ToolBroke():
             return tool_broke(run, outcome, facts)
+        case NothingDone():
+            return nothing_done(run, open_call(run, outcome.call_id))
+        case ToolInDoubt():
+            return left_in_doubt(run, open_call(run, outcome.call_id), facts)
         case DuplicateSkipped():
             return duplicate_skipped(run, outcome, facts)
         case ConfirmationMade():
@@ -197,7 +210,7 @@ def _unconfirmed(run: Run, outcome: ConfirmationFailed, facts: Facts) -> Transit
 
 
 def _progress_reported(run: Run, outcome: ProgressReported) -> Transition:
-    call = next(call for call in run.state.turn if call.id == outcome.call_id)
+    call = open_call(run, outcome.call_id)
     progress = Progress(message=outcome.message, public=outcome.public)
     changed = call.model_copy(update={"progress": progress})
     return Transition(with_calls(run, changed), (progress_row(run, changed, "running"),))

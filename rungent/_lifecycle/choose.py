@@ -10,6 +10,7 @@ from rungent._lifecycle.actions import (
     Invocation,
     LeaveInDoubt,
     Park,
+    Reconcile,
     RunTools,
 )
 from rungent._lifecycle.checks import check_call
@@ -82,10 +83,12 @@ def _after_loss(call: Call, facts: Facts) -> Action:
     tool = facts.agent.tool(call.name)
     if tool is None or call.opened is None:
         return LeaveInDoubt(call)
-    if tool.effect != "read" and not tool.idempotent:
+    harmless = tool.effect == "read" or tool.idempotent or call.opened.nothing_done
+    if not harmless and tool.reconcile is None:
         return LeaveInDoubt(call)
     try:
         arguments = tool.arguments.check(call.opened.arguments)
     except ValueError:
         return LeaveInDoubt(call)
-    return RunTools((Invocation(call, tool, arguments),))
+    invocation = Invocation(call, tool, arguments)
+    return RunTools((invocation,)) if harmless else Reconcile(invocation)

@@ -19,6 +19,7 @@ from rungent._lifecycle.actions import (
     Invocation,
     LeaveInDoubt,
     Park,
+    Reconcile,
     Refuse,
     RunTools,
     SkipDuplicate,
@@ -29,24 +30,17 @@ from rungent._lifecycle.endings import fail
 from rungent._lifecycle.outcomes import Outcome
 from rungent._lifecycle.pauses import ask_user
 from rungent._lifecycle.refusals import refuse
+from rungent._lifecycle.tool_outcomes import left_in_doubt
 from rungent._lifecycle.transition import Facts, Transition, event, with_calls, with_state
-from rungent._lifecycle.turns import (
-    claim_of,
-    close_progress,
-    consumed,
-    error_content,
-    key_of,
-    settle,
-    tool_identity,
-)
+from rungent._lifecycle.turns import claim_of, settle, tool_identity
 from rungent.events import Draft
-from rungent.records import Call, Opened, Run, Settled
+from rungent.records import Opened, Run, Settled
 from rungent.text import dump_json
 from rungent.tools.results import progress_envelope
 
 __all__ = ["Pending", "proceed"]
 
-Pending = Park | Initialise | CallModel | RunTools | AskApproval | SkipDuplicate
+Pending = Park | Initialise | CallModel | RunTools | AskApproval | SkipDuplicate | Reconcile
 """The actions that somebody has to perform, or to wait for."""
 
 
@@ -66,7 +60,7 @@ def proceed(run: Run, outcome: Outcome | None, facts: Facts) -> tuple[Transition
 
 def _open(run: Run, action: Action, facts: Facts) -> tuple[Transition, Pending | None]:
     match action:
-        case Park() | SkipDuplicate() | AskApproval():
+        case Park() | SkipDuplicate() | AskApproval() | Reconcile():
             return Transition(run), action
         case Initialise():
             if facts.agent.run_activity is None and facts.agent.run_initializer is None:
@@ -83,7 +77,7 @@ def _open(run: Run, action: Action, facts: Facts) -> tuple[Transition, Pending |
         case AskUser():
             return ask_user(run, action.call, action.spec, facts), None
         case LeaveInDoubt():
-            return _leave_in_doubt(run, action.call, facts), None
+            return left_in_doubt(run, action.call, facts), None
         case GiveUp():
             return fail(run, action.code, facts), None
         case _:
@@ -139,13 +133,3 @@ def _answer_progress(run: Run, action: AnswerProgress) -> Transition:
     }
     settled = Settled(content=dump_json(progress_envelope()))
     return settle(run, action.call, settled).emitting(event("activity.updated", row))
-
-
-def _leave_in_doubt(run: Run, call: Call, facts: Facts) -> Transition:
-    code, run = "outcome_unknown", consumed(run, call, facts)
-    settled = Settled(content=error_content(code, facts), key=key_of(call))
-    failed = {**tool_identity(call, facts), "code": code, "message": facts.catalog.text(code)}
-    closing = Transition(run, claims=(claim_of(run, call, "in_doubt", facts, code),))
-    return closing.then(settle(run, call, settled)).emitting(
-        *close_progress(run, call, "failed"), Draft("tool.failed", failed)
-    )

@@ -19,6 +19,7 @@ __all__ = [
     "Initialised",
     "ModelGaveUp",
     "ModelReplied",
+    "NothingDone",
     "Outcome",
     "ProgressReported",
     "Retrying",
@@ -26,6 +27,7 @@ __all__ = [
     "Ticked",
     "ToolBroke",
     "ToolFinished",
+    "ToolInDoubt",
     "Wrote",
 ]
 
@@ -132,6 +134,20 @@ class ToolBroke:
 
 
 @dataclass(frozen=True, slots=True)
+class NothingDone:
+    """An execution cut off by the loss of its worker is known to have had no effect."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInDoubt:
+    """Nobody could find out what an execution cut off by the loss of its worker did."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class DuplicateSkipped:
     """The data of the earlier success was found; `data` is None when it had none."""
 
@@ -156,6 +172,8 @@ Outcome = (
     | ProgressReported
     | ToolFinished
     | ToolBroke
+    | NothingDone
+    | ToolInDoubt
     | ConfirmationMade
     | ConfirmationFailed
     | DuplicateSkipped

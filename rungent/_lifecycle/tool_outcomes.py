@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rungent._lifecycle.follow_ups import Continuation, ask_directed, continuation_of, defer
 from rungent._lifecycle.outcomes import DuplicateSkipped, ToolBroke, ToolFinished
-from rungent._lifecycle.transition import Facts, Transition, event, with_state
+from rungent._lifecycle.transition import Facts, Transition, event, with_calls, with_state
 from rungent._lifecycle.turns import (
     claim_of,
     close_progress,
@@ -14,6 +14,7 @@ from rungent._lifecycle.turns import (
     settle,
     tool_identity,
 )
+from rungent.events import Draft
 from rungent.records import Call, Run, Settled
 from rungent.text import dump_json
 from rungent.tools.results import (
@@ -24,7 +25,15 @@ from rungent.tools.results import (
     success_envelope,
 )
 
-__all__ = ["duplicate_skipped", "task_ended", "tool_broke", "tool_finished"]
+__all__ = [
+    "duplicate_skipped",
+    "left_in_doubt",
+    "nothing_done",
+    "open_call",
+    "task_ended",
+    "tool_broke",
+    "tool_finished",
+]
 
 
 def open_call(run: Run, call_id: str) -> Call:
@@ -129,6 +138,24 @@ def _failed(run: Run, call: Call, code: str, content: str, facts: Facts) -> Tran
     claimed = Transition(run, claims=(claim_of(run, call, "failed", facts, code),))
     transition = claimed.then(settle(run, call, settled))
     return transition.emitting(*close_progress(run, call, "failed"))
+
+
+def nothing_done(run: Run, call: Call) -> Transition:
+    """A cut off execution had no effect: the call is still to be executed."""
+    assert call.opened is not None
+    opened = call.opened.model_copy(update={"nothing_done": True})
+    return Transition(with_calls(run, call.model_copy(update={"opened": opened})))
+
+
+def left_in_doubt(run: Run, call: Call, facts: Facts) -> Transition:
+    """A cut off execution that must not be repeated: nobody knows what it did."""
+    code, run = "outcome_unknown", consumed(run, call, facts)
+    settled = Settled(content=error_content(code, facts), key=key_of(call))
+    failed = {**tool_identity(call, facts), "code": code, "message": facts.catalog.text(code)}
+    closing = Transition(run, claims=(claim_of(run, call, "in_doubt", facts, code),))
+    return closing.then(settle(run, call, settled)).emitting(
+        *close_progress(run, call, "failed"), Draft("tool.failed", failed)
+    )
 
 
 def duplicate_skipped(run: Run, outcome: DuplicateSkipped, facts: Facts) -> Transition:

@@ -15,7 +15,9 @@ from rungent._lifecycle.actions import (
     AskApproval,
     CallModel,
     Initialise,
+    Invocation,
     Park,
+    Reconcile,
     RunTools,
     SkipDuplicate,
 )
@@ -26,6 +28,7 @@ from rungent._lifecycle.outcomes import (
     DuplicateSkipped,
     Initialised,
     ModelGaveUp,
+    NothingDone,
     Outcome,
     ProgressReported,
     Retrying,
@@ -33,6 +36,7 @@ from rungent._lifecycle.outcomes import (
     Ticked,
     ToolBroke,
     ToolFinished,
+    ToolInDoubt,
     Wrote,
 )
 from rungent.events import Usage
@@ -75,6 +79,7 @@ class Director:
     shown: bool = False
     retries: int = 0
     executed: Counter[str] = field(default_factory=Counter[str])
+    void: Counter[str] = field(default_factory=Counter[str])
     crashes: int = 0
 
     def chance(self, percent: int) -> bool:
@@ -120,6 +125,8 @@ class Director:
             return self.model_step(pending)
         if isinstance(pending, RunTools):
             return self.run_tools(pending)
+        if isinstance(pending, Reconcile):
+            return self.reconcile(pending.invocation)
         if isinstance(pending, AskApproval):
             assert not pending.invocation.call.approved
             if self.chance(50):
@@ -129,6 +136,20 @@ class Director:
         assert pending.call.id not in self.executed
         assert self.executed[pending.earlier_id] >= 1
         return DuplicateSkipped(pending.call.id, {"done": True})
+
+    def reconcile(self, invocation: Invocation) -> Outcome:
+        call_id = invocation.call.id
+        assert invocation.tool.reconcile is not None
+        assert self.world.ledger[call_id].state == "started"
+        assert self.crashes, "nothing was lost"
+        what = self.pick("nothing done", "found", "failed", "in doubt")
+        if what == "nothing done":
+            self.void[call_id] = self.executed[call_id]
+            return NothingDone(call_id)
+        if what == "in doubt":
+            return ToolInDoubt(call_id)
+        ok = what == "found"
+        return ToolFinished(call_id, ToolResult(data={"ok": ok}))
 
     def initialise(self) -> Outcome:
         if self.chance(5):
@@ -194,8 +215,9 @@ class Director:
             assert tool.approval == "never" or call.approved
             assert self.world.ledger[call.id].state == "started", "executed before it was stored"
             self.executed[call.id] += 1
+            effects = self.executed[call.id] - self.void[call.id]
             if tool.effect != "read" and not tool.idempotent:
-                assert self.executed[call.id] == 1, "a write was executed twice"
+                assert effects == 1, "a write was executed twice"
             assert self.world.ledger[call.id].attempts == self.executed[call.id]
         if len(action.invocations) == 1:
             return self.outcome(action.invocations[0].call.id)

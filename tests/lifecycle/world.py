@@ -52,6 +52,16 @@ async def send(ctx: ToolContext, n: int) -> str:
     raise NotImplementedError
 
 
+async def _what_became(ctx: ToolContext, n: int) -> None:
+    raise NotImplementedError
+
+
+@tool(effect="external", approval="never", reconcile=_what_became)
+async def post(ctx: ToolContext, n: int) -> str:
+    """Write, and know afterwards whether it was done."""
+    raise NotImplementedError
+
+
 @tool(effect="destructive", approval="always", confirmation="Delete {n}?")
 async def delete(ctx: ToolContext, n: int) -> str:
     """Write after approval only."""
@@ -64,7 +74,7 @@ async def accept(ctx: ToolContext, n: int) -> str:
     raise NotImplementedError
 
 
-POOL: tuple[Tool[..., object], ...] = (peek, look, book, append, send, delete, accept)
+POOL: tuple[Tool[..., object], ...] = (peek, look, book, append, send, post, delete, accept)
 
 
 def _no_call(ctx: ToolContext, content: str) -> None:
