@@ -6,23 +6,26 @@ Source: docs/http.md#blueprint.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from quart import Blueprint, Request, Response
 from quart.globals import request_ctx
+from typing_extensions import override
 from werkzeug.exceptions import HTTPException
 
 from rungent.asgi import runs, sessions
 from rungent.asgi.event_stream import stream_events
 from rungent.asgi.host import ContextFactory, Host, IdentityResolver
+from rungent.asgi.openapi import DESCRIPTION_PATH, description_for
 from rungent.asgi.problems import MethodNotAllowed, internal_error, problem
 from rungent.asgi.requests import Call, read_body
+from rungent.asgi.schemas import reply
 from rungent.errors import NotFound
 from rungent.runtime import Runtime
 from rungent.text import storable
 
-__all__ = ["ROUTES", "blueprint_for", "create_blueprint"]
+__all__ = ["ROUTES", "blueprint_for", "create_blueprint", "methods_of"]
 
 logger = logging.getLogger("rungent")
 
@@ -49,6 +52,8 @@ ROUTES: Mapping[str, tuple[str, Mapping[str, View]]] = {
 }
 """Endpoint name: its path and its views by method."""
 
+DESCRIPTION = "openapi"
+
 # A rule takes every method, so that the refusal of a method is ours in any host.
 METHODS = ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 
@@ -60,6 +65,7 @@ def create_blueprint(
     context_factory: ContextFactory | None = None,
     keepalive_seconds: float = 15,
     max_body_bytes: int = 1_048_576,
+    openapi: bool = True,
     name: str = "rungent",
 ) -> Blueprint:
     """The routes of `runtime` for a Quart-Trio application, which must run `runtime.serve`.
@@ -68,7 +74,8 @@ def create_blueprint(
     gives the dependencies of a drive, which outlive the request. Both may be sync or async. None,
     Unauthenticated and PermissionError from the resolver are answered with 401; exceptions of
     the web framework pass through. Event streams send a comment after `keepalive_seconds`
-    without a frame. The application's `MAX_CONTENT_LENGTH` must not lie below `max_body_bytes`.
+    without a frame. With `openapi` the routes are described at `/openapi.json`, for everybody.
+    The application's `MAX_CONTENT_LENGTH` must not lie below `max_body_bytes`.
 
     Raises ValueError for bounds that are not above 0. Source: docs/http.md.
     """
@@ -78,24 +85,39 @@ def create_blueprint(
         context_factory=context_factory,
         keepalive_seconds=keepalive_seconds,
         max_body_bytes=max_body_bytes,
+        openapi=openapi,
     )
     return blueprint_for(host, name)
 
 
 def blueprint_for(host: Host, name: str) -> Blueprint:
     """The routes around what the host provides."""
+    rules = {endpoint: (path, Endpoint(host, views)) for endpoint, (path, views) in ROUTES.items()}
+    if host.openapi:
+        rules[DESCRIPTION] = (DESCRIPTION_PATH, DescriptionEndpoint(host, {"GET": _description}))
     blueprint = Blueprint(name, "rungent.asgi")
-    for endpoint, (path, views) in ROUTES.items():
+    for endpoint, (path, answering) in rules.items():
         blueprint.add_url_rule(
             path,
             endpoint=endpoint,
-            view_func=Endpoint(host, views).answer,
+            view_func=answering.answer,
             methods=METHODS,
             provide_automatic_options=False,
             strict_slashes=True,
             merge_slashes=False,
         )
     return blueprint
+
+
+def methods_of(endpoint: str) -> Collection[str]:
+    """The methods of a route of ours, or nothing."""
+    if endpoint == DESCRIPTION:
+        return ("GET",)
+    return ROUTES[endpoint][1] if endpoint in ROUTES else ()
+
+
+async def _description(host: Host, request: Request) -> Response:
+    return reply(description_for(request, ROUTES, host.runtime.options.max_input_chars))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +143,15 @@ class Endpoint:
             return response
 
     async def _checked(self, request: Request, ids: Mapping[str, str]) -> Response:
+        view, body = await self._accepted(request)
+        identity = await self.host.identify(request)
+        if any(storable(given) != given for given in ids.values()):
+            # No database has such an id, and some refuse to look for it.
+            raise NotFound()
+        return await view(Call(self.host, request, identity, body), **ids)
+
+    async def _accepted(self, request: Request) -> tuple[View, bytes | None]:
+        """The view and the body, after the checks that come before the identity."""
         body = await read_body(request, self.host.max_body_bytes)
         if request.scope["path"].removeprefix(request.root_path).startswith("//"):
             # The router takes this for another spelling of a path.
@@ -129,8 +160,13 @@ class Endpoint:
         if view is None:
             raise MethodNotAllowed(self.views)
         self.host.require_alive()
-        identity = await self.host.identify(request)
-        if any(storable(given) != given for given in ids.values()):
-            # No database has such an id, and some refuse to look for it.
-            raise NotFound()
-        return await view(Call(self.host, request, identity, body), **ids)
+        return view, body
+
+
+class DescriptionEndpoint(Endpoint):
+    """A path for everybody: its view gets the host and the request."""
+
+    @override
+    async def _checked(self, request: Request, ids: Mapping[str, str]) -> Response:
+        view, _ = await self._accepted(request)
+        return await view(self.host, request)

@@ -36,7 +36,8 @@ def _never() -> bool:
 class Host:
     """The runtime behind the routes and the host's callbacks, sync or async.
 
-    `crashed` says whether the runtime died under an application that served it.
+    `openapi` says whether one more route describes the others, `crashed` whether the runtime died
+    under an application that served it.
     Raises ValueError for bounds that are not above 0.
     """
 
@@ -45,6 +46,7 @@ class Host:
     context_factory: ContextFactory | None = None
     keepalive_seconds: float = 15
     max_body_bytes: int = 1_048_576
+    openapi: bool = True
     crashed: Callable[[], bool] = _never
 
     def __post_init__(self) -> None:

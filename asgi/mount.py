@@ -16,7 +16,7 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing.exceptions import RoutingException
 
-from rungent.asgi.blueprint import ROUTES, blueprint_for
+from rungent.asgi.blueprint import blueprint_for, methods_of
 from rungent.asgi.dispatch import AsgiApp, Dispatcher, checked_mounts
 from rungent.asgi.host import ContextFactory, Host, IdentityResolver
 from rungent.asgi.problems import MethodNotAllowed as MethodProblem
@@ -41,6 +41,7 @@ def create_app(
     mounts: Mapping[str, AsgiApp] | None = None,
     keepalive_seconds: float = 15,
     max_body_bytes: int = 1_048_576,
+    openapi: bool = True,
 ) -> QuartTrio:
     """A Quart-Trio application with the routes under `url_prefix`; see `create_blueprint`.
 
@@ -59,6 +60,7 @@ def create_app(
         context_factory=context_factory,
         keepalive_seconds=keepalive_seconds,
         max_body_bytes=max_body_bytes,
+        openapi=openapi,
         crashed=lambda: keeper.crashed,
     )
     app = QuartTrio("rungent.asgi", static_folder=None)
@@ -142,4 +144,4 @@ def _methods_here() -> Collection[str]:
     except (HTTPException, RoutingException):
         return ()
     blueprint, _, name = endpoint.rpartition(".")
-    return ROUTES[name][1] if blueprint == NAME and name in ROUTES else ()
+    return methods_of(name) if blueprint == NAME else ()

@@ -6,12 +6,13 @@ Source: docs/http.md#errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from quart import Response
 
-from rungent.asgi.schemas import reply
+from rungent.asgi.schemas import FieldError, reply
 from rungent.errors import (
     ActiveRunConflict,
     IdempotencyKeyReused,
@@ -27,13 +28,18 @@ from rungent.errors import (
     ShuttingDown,
     Unauthenticated,
 )
+from rungent.records import RunStatus
 
 __all__ = [
+    "INTERNAL",
+    "PROBLEMS",
     "MethodNotAllowed",
     "PayloadTooLarge",
+    "Problem",
     "UnsupportedMediaType",
     "internal_error",
     "problem",
+    "problem_body",
 ]
 
 
@@ -63,29 +69,30 @@ class UnsupportedMediaType(RungentError):
 class Problem:
     """How one class of errors is answered.
 
-    `fields` are attributes of the error that go into the body. `text` replaces the error's own
-    message where that could tell a stranger something.
+    `fields` are attributes of the error that go into the body, with their types. `text` replaces
+    the error's own message where that could tell a stranger something.
     """
 
     status: int
-    fields: tuple[str, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     text: str | None = None
 
 
+Outcome = Literal["answered", "approved", "rejected", "skipped", "cancelled", "expired"]
 PROBLEMS: dict[type[RungentError], Problem] = {
     Unauthenticated: Problem(401, text="Authentication is required."),
     NotFound: Problem(404, text="There is no such thing here."),
     MethodNotAllowed: Problem(405, text="The method is not allowed here."),
-    ActiveRunConflict: Problem(409, ("run_id", "status")),
-    RunNotWaiting: Problem(409, ("status",)),
-    InteractionMismatch: Problem(409, ("interaction_id",)),
-    InteractionAlreadyResolved: Problem(409, ("outcome",)),
-    IdempotencyKeyReused: Problem(409, ("run_id",)),
-    RunNotRetryable: Problem(409, ("status",)),
+    ActiveRunConflict: Problem(409, {"run_id": str, "status": RunStatus}),
+    RunNotWaiting: Problem(409, {"status": RunStatus}),
+    InteractionMismatch: Problem(409, {"interaction_id": str}),
+    InteractionAlreadyResolved: Problem(409, {"outcome": Outcome}),
+    IdempotencyKeyReused: Problem(409, {"run_id": str}),
+    RunNotRetryable: Problem(409, {"status": RunStatus}),
     PayloadTooLarge: Problem(413, text="The request body is too large."),
     UnsupportedMediaType: Problem(415, text="The request body must be application/json."),
-    InvalidRequest: Problem(422, ("errors",)),
-    InvalidResponse: Problem(422, ("reason", "path")),
+    InvalidRequest: Problem(422, {"errors": list[FieldError]}),
+    InvalidResponse: Problem(422, {"reason": str, "path": list[str | int]}),
     RuntimeBusy: Problem(429),
     ShuttingDown: Problem(503, text="The service is not available right now."),
 }
@@ -107,10 +114,15 @@ def internal_error() -> Response:
     return _answer(RungentError(), INTERNAL)
 
 
-def _answer(error: RungentError, known: Problem) -> Response:
+def problem_body(error: RungentError, known: Problem) -> dict[str, object]:
+    """The JSON body of an error."""
     detail: dict[str, object] = {"code": error.code, "message": known.text or error.message}
-    detail |= {field: getattr(error, field) for field in known.fields}
-    return reply({"detail": detail}, known.status, headers=_headers(error))
+    detail |= {name: getattr(error, name) for name in known.fields}
+    return {"detail": detail}
+
+
+def _answer(error: RungentError, known: Problem) -> Response:
+    return reply(problem_body(error, known), known.status, headers=_headers(error))
 
 
 def _headers(error: RungentError) -> dict[str, str]:

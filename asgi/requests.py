@@ -28,7 +28,17 @@ from rungent.records import Run, Session
 from rungent.store.feed import Until
 from rungent.text import storable, to_json_value
 
-__all__ = ["DISCARD_BYTES", "Call", "next_link", "parse_json", "read_body"]
+__all__ = [
+    "DEFAULT_PAGE",
+    "DISCARD_BYTES",
+    "KEY_LIMIT",
+    "MAX_NUMBER",
+    "MAX_PAGE",
+    "Call",
+    "next_link",
+    "parse_json",
+    "read_body",
+]
 
 DISCARD_BYTES = 64 * 1_048_576
 MAX_DEPTH = 64
@@ -36,6 +46,7 @@ MAX_PAGE = 500
 DEFAULT_PAGE = 100
 KEY_LIMIT = 200
 MAX_SEQ = 2**31 - 1
+MAX_NUMBER = 10**20 - 1
 
 _NUMBER = re.compile("[0-9]{1,20}")
 ModelT = TypeVar("ModelT", bound=Body)

@@ -10,7 +10,15 @@ import json
 from quart import Response
 
 from rungent.asgi.requests import Call, next_link
-from rungent.asgi.schemas import Answer, NewRun, receipt_json, reply, run_json
+from rungent.asgi.schemas import (
+    Answer,
+    NewRun,
+    cancelled_json,
+    receipt_json,
+    reply,
+    retry_json,
+    run_json,
+)
 from rungent.errors import InvalidRequest
 
 __all__ = [
@@ -93,11 +101,10 @@ async def retry_run(call: Call, run_id: str) -> Response:
     receipt = await runtime.retry_run(
         run_id, identity=call.identity, deps=await call.deps(session), idempotency_key=key
     )
-    body = {**receipt_json(receipt), "retried_from": receipt.retried_from}
-    return reply(body, 202, headers=REPLAYED if receipt.replayed else None)
+    return reply(retry_json(receipt), 202, headers=REPLAYED if receipt.replayed else None)
 
 
 async def cancel_run(call: Call, run_id: str) -> Response:
     """End the run as cancelled; a run that has ended already stays as it is."""
     run = await call.host.runtime.cancel_run(run_id, identity=call.identity)
-    return reply({"id": run.id, "run_id": run.id, "status": run.status.value})
+    return reply(cancelled_json(run))

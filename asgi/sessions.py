@@ -8,7 +8,13 @@ from __future__ import annotations
 from quart import Response
 
 from rungent.asgi.requests import Call, next_link
-from rungent.asgi.schemas import NewSession, TitleChange, message_json, reply, session_json
+from rungent.asgi.schemas import (
+    NewSession,
+    TitleChange,
+    reply,
+    session_json,
+    session_with_messages_json,
+)
 
 __all__ = ["create_session", "get_session", "list_sessions", "rename_session"]
 
@@ -35,8 +41,7 @@ async def list_sessions(call: Call) -> Response:
 async def get_session(call: Call, session_id: str) -> Response:
     """The session and its public messages, oldest first."""
     session, messages = await call.host.runtime.get_session(session_id, identity=call.identity)
-    public = [message_json(message) for message in messages if message.public]
-    return reply({**session_json(session), "messages": public})
+    return reply(session_with_messages_json(session, messages))
 
 
 async def rename_session(call: Call, session_id: str) -> Response:
