@@ -116,7 +116,7 @@ def methods_of(endpoint: str) -> Collection[str]:
     return ROUTES[endpoint][1] if endpoint in ROUTES else ()
 
 
-async def _description(host: Host, request: Request) -> Response:
+async def _description(host: Host, request: Request) -> Response:  # noqa: ASYNC124 - a view
     return reply(description_for(request, ROUTES, host.runtime.options.max_input_chars))
 
 
