@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
+
 from rungent._drive.seal import seal
 from rungent._lifecycle.transition import Transition, with_state
 from rungent.events import Draft
-from rungent.ids import Now
 from rungent.records import Lease, Run, RunStatus
-from rungent.store.port import Commit, Decision
+from rungent.store.port import Commit
 
 __all__ = ["claimed", "started"]
 
@@ -24,15 +26,15 @@ def started(run: Run, lease: Lease) -> Transition:
     return Transition(running, (Draft("run.started", {"status": "running"}),))
 
 
-def claimed(lease: Lease, now: Now) -> Decision:
+def claimed(lease: Lease, now: datetime) -> Callable[[Run], Commit]:
     """Take over a queued run, or a running one whose worker is gone."""
 
-    def decide(run: Run) -> Commit | None:
+    def decide(run: Run) -> Commit:
         if run.status is RunStatus.QUEUED:
-            return seal(started(run, lease), now())
+            return seal(started(run, lease), now)
         taken = with_state(run, recoveries=run.state.recoveries + 1).model_copy(
             update={"lease": lease, "fencing_token": run.fencing_token + 1}
         )
-        return seal(Transition(taken), now())
+        return seal(Transition(taken), now)
 
     return decide

@@ -229,12 +229,12 @@ class Supervisor:
             return False
         # The store decides in a thread of its own, in which the host's clock need not work.
         now = self._desk.options.now()
-        made = claimed(self.lease(), lambda: now)
+        made = claimed(self.lease(), now)
         commits: list[Commit] = []
 
         def decide(run: Run) -> Commit | None:
-            commits[:] = [commit for commit in [made(run)] if commit is not None]
-            return commits[0] if commits else None
+            commits[:] = [made(run)]
+            return commits[0]
 
         try:
             run = await self._desk.store.claim_run(candidate.id, self._desk.worker, now, decide)

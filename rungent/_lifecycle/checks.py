@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from rungent._lifecycle.actions import (
     AnswerProgress,
     AskApproval,
@@ -20,10 +18,10 @@ from rungent.interactions import (
     parse_request,
 )
 from rungent.records import Call, Run
-from rungent.text import canonical_json
 from rungent.tools.arguments import ArgumentErrors, Arguments
 from rungent.tools.builtin import REPORT_PROGRESS, REQUEST_INPUT, parse_progress
 from rungent.tools.decorator import AnyTool
+from rungent.tools.normal_form import fingerprint
 
 __all__ = ["check_call", "streak_key", "trusted_answer"]
 
@@ -97,5 +95,4 @@ def _key(call: Call, tool: AnyTool) -> str:
 
 def _raw_key(call: Call) -> str:
     """Calls that do not validate are told apart by their raw arguments."""
-    raw = canonical_json(call.arguments).encode()
-    return streak_key(call.name, "raw:" + hashlib.sha256(raw).hexdigest())
+    return streak_key(call.name, f"raw:{fingerprint(call.arguments)}")

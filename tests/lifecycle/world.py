@@ -183,7 +183,7 @@ class World:
 
     def crash(self) -> None:
         """The worker is lost; another one claims what is stored."""
-        commit = claimed(LEASE, lambda: NOW)(self.stored)
+        commit = claimed(LEASE, NOW)(self.stored)
         assert commit is not None
         assert not commit.events
         self.stored = self.held = commit.run
