@@ -6,17 +6,17 @@ more than SQLite's own work. Source: docs/persistence.md#group-commit.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Protocol
 
+from pydantic_core import to_json
 from sqlalchemy import JSON, Connection, Table, select
 
 from rungent.persistence.tables import UtcDateTime, events, runs, sessions
 
-__all__ = ["CHANGED", "Bulk", "Contested", "SqliteBulk", "Values", "assignments", "guard", "kept"]
+__all__ = ["APPENDED", "CHANGED", "Bulk", "Contested", "SqliteBulk", "Values", "assignments", "guard", "kept"]
 
 Values = dict[str, Any]
 
@@ -35,6 +35,9 @@ CHANGED = (
 )
 """The columns of a run that commits change."""
 
+APPENDED = ("event_seq", "version", "updated_at")
+"""The columns that change with every commit: all of them where only the log grows."""
+
 
 class Contested(Exception):
     """Not every run of a batch is still its drive's, and it cannot be said which: roll back."""
@@ -46,8 +49,8 @@ class Bulk(Protocol):
     def change_runs(self, connection: Connection, changes: Sequence[Values]) -> Collection[str]:
         """Change the runs that are still their drives'; their ids, or Contested.
 
-        `changes` are ordered by run, each run once: the columns CHANGED and `key`,
-        `guard_owner` and `guard_token`.
+        `changes` are ordered by run, each run once: the columns CHANGED, or only those of
+        APPENDED, and `key`, `guard_owner` and `guard_token`.
         """
         ...
 
@@ -96,9 +99,11 @@ class SqliteBulk:
     def change_runs(self, connection: Connection, changes: Sequence[Values]) -> Collection[str]:
         """All of them, or Contested."""
         encode = _encoders(runs)
-        rows = [_encoded(change, encode) for change in changes]
-        if connection.exec_driver_sql(_CHANGE_RUNS, rows).rowcount != len(rows):
-            raise Contested
+        changing = [_encoded(change, encode) for change in changes if "state" in change]
+        appending = [_encoded(change, encode) for change in changes if "state" not in change]
+        for statement, rows in ((_CHANGE_RUNS, changing), (_APPEND_RUNS, appending)):
+            if rows and connection.exec_driver_sql(statement, rows).rowcount != len(rows):
+                raise Contested
         return [change["key"] for change in changes]
 
     def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
@@ -133,8 +138,9 @@ def _changed(column: str) -> str:
     return kept(":lease_expires_at", column) if column == "lease_expires_at" else f":{column}"
 
 
-_CHANGE_RUNS = (
-    f"UPDATE {runs.name} SET {assignments(CHANGED, _changed)} WHERE id = :key AND {guard(_named)}"
+_CHANGE_RUNS, _APPEND_RUNS = (
+    f"UPDATE {runs.name} SET {assignments(columns, _changed)} WHERE id = :key AND {guard(_named)}"
+    for columns in (CHANGED, APPENDED)
 )
 _GROW_SESSIONS = (
     f"UPDATE {sessions.name} SET message_count = message_count + :added, updated_at = :moment"
@@ -179,7 +185,8 @@ def _encoded(row: Values, encoders: dict[str, Encoder]) -> Values:
     return row
 
 
-_json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+def _json_text(value: Any) -> str:
+    return to_json(value, inf_nan_mode="strings").decode()
 
 
 def _time_text(moment: datetime) -> str:

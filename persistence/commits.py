@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from rungent.errors import StaleRun
 from rungent.persistence.bulk import CHANGED, Bulk, Contested, SqliteBulk, Values
 from rungent.persistence.mapping import (
+    appended_values,
     changed_values,
     claim_values,
     event_values,
@@ -90,8 +91,9 @@ def commit_all(connection: Connection, units: Sequence[DriveCommit]) -> list[boo
     A few statements for any number of units. Contested where the database cannot tell which.
     """
     stored = [False] * len(units)
+    bulk = _bulk(connection)
     for wave in _waves(units):
-        changed = set(_bulk(connection).change_runs(connection, [_guarded(units[i]) for i in wave]))
+        changed = set(bulk.change_runs(connection, [_guarded(units[i]) for i in wave]))
         for index in wave:
             stored[index] = units[index].commit.run.id in changed
     done = [unit.commit for unit, kept in zip(units, stored, strict=True) if kept]
@@ -151,8 +153,8 @@ def _waves(units: Sequence[DriveCommit]) -> Iterator[list[int]]:
 
 def _guarded(unit: DriveCommit) -> Values:
     run = unit.commit.run
-    return changed_values(run) | {
-        "key": run.id,
-        "guard_owner": unit.owner,
-        "guard_token": unit.token,
-    }
+    values = appended_values(run) if unit.commit.appends else changed_values(run)
+    values["key"] = run.id
+    values["guard_owner"] = unit.owner
+    values["guard_token"] = unit.token
+    return values

@@ -65,10 +65,10 @@ class GroupCommit:
         await self._outage.wait()
         entry = _Entry(unit)
         self._queue.append(entry)
-        with trio.CancelScope(shield=True):
-            if self._leader:
-                await entry.woken.wait()
-            if not entry.decided:
+        if self._leader:
+            await entry.wait()
+        if not entry.decided:
+            with trio.CancelScope(shield=True):
                 await self._lead()
         return entry.verdict
 
@@ -94,7 +94,7 @@ class GroupCommit:
                 if not entry.decided:
                     entry.decide(RuntimeError("the outcome of the commit is unknown"))
             if self._queue:
-                self._queue[0].woken.set()
+                self._queue[0].wake()
             else:
                 self._leader = False
 
@@ -111,18 +111,32 @@ class GroupCommit:
 class _Entry:
     """A unit in the queue. Woken undecided, its owner leads."""
 
-    __slots__ = ("decided", "unit", "verdict", "woken")
+    __slots__ = ("_waiter", "decided", "unit", "verdict")
 
     def __init__(self, unit: DriveCommit) -> None:
         self.unit = unit
-        self.woken = trio.Event()
         self.decided = False
         self.verdict: Verdict = None
+        self._waiter: trio.lowlevel.Task | None = None
+
+    async def wait(self) -> None:
+        """Wait to be woken, whatever is cancelled: the unit is queued and will be written."""
+        self._waiter = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(_not_now)
+
+    def wake(self) -> None:
+        if self._waiter is not None:
+            trio.lowlevel.reschedule(self._waiter)
+            self._waiter = None
 
     def decide(self, verdict: Verdict) -> None:
         self.decided = True
         self.verdict = verdict
-        self.woken.set()
+        self.wake()
+
+
+def _not_now(_: object) -> trio.lowlevel.Abort:
+    return trio.lowlevel.Abort.FAILED
 
 
 def write_batch(engine: Engine, units: Sequence[DriveCommit]) -> list[Verdict]:

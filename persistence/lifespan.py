@@ -5,8 +5,7 @@ Source: docs/persistence.md#opening.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -23,19 +22,12 @@ class Lifespan:
         self._running = False
         self._turn = trio.Lock()
 
-    @asynccontextmanager
-    async def use(self) -> AsyncGenerator[None, None]:
+    def use(self) -> Use:
         """Be a user for the length of the block. Leaving is shielded; cancelled before is unused."""
-        await self._enter()
-        try:
-            yield
-        finally:
-            self._users -= 1
-            if self._users == 0:
-                with trio.CancelScope(shield=True):
-                    await self._end()
+        return Use(self)
 
-    async def _enter(self) -> None:
+    async def enter(self) -> None:
+        """Become a user."""
         if self._users > 0:
             self._users += 1
             return
@@ -46,6 +38,13 @@ class Lifespan:
                 self._running = True
             self._users += 1
 
+    async def leave(self) -> None:
+        """Be a user no longer."""
+        self._users -= 1
+        if self._users == 0:
+            with trio.CancelScope(shield=True):
+                await self._end()
+
     async def _end(self) -> None:
         async with self._turn:
             if self._users > 0 or not self._running:
@@ -54,3 +53,18 @@ class Lifespan:
                 await self._stop()
             finally:
                 self._running = False
+
+
+class Use:
+    """One use. A class, because every operation makes one and a generator costs more."""
+
+    __slots__ = ("_lifespan",)
+
+    def __init__(self, lifespan: Lifespan) -> None:
+        self._lifespan = lifespan
+
+    async def __aenter__(self) -> None:
+        await self._lifespan.enter()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._lifespan.leave()

@@ -26,6 +26,7 @@ from rungent.records import (
 )
 
 __all__ = [
+    "appended_values",
     "changed_values",
     "claim_values",
     "event_values",
@@ -95,6 +96,11 @@ def changed_values(run: Run) -> Values:
         "version": run.version,
         "updated_at": run.updated_at,
     }
+
+
+def appended_values(run: Run) -> Values:
+    """The columns of a run that change where only its log grows."""
+    return {"event_seq": run.event_seq, "version": run.version, "updated_at": run.updated_at}
 
 
 def to_run(row: Row[Any]) -> Run:

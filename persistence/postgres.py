@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Table, TextClause, text
 from sqlalchemy.dialects import postgresql
 
-from rungent.persistence.bulk import CHANGED, Values, assignments, guard, kept
+from rungent.persistence.bulk import APPENDED, CHANGED, Values, assignments, guard, kept
 from rungent.persistence.tables import events, runs, sessions
 
 __all__ = ["CHANNEL", "PostgresBulk", "origin", "told_runs"]
@@ -118,8 +118,11 @@ def _from_given(column: str) -> str:
 
 
 def _changed(column: str) -> str:
-    given = _from_given(column)
-    return kept(given, f"stored.{column}") if column == "lease_expires_at" else given
+    given, stored = _from_given(column), f"stored.{column}"
+    if column in APPENDED:
+        return given
+    changed = kept(given, stored) if column == "lease_expires_at" else given
+    return f"CASE WHEN given.state IS NULL THEN {stored} ELSE {changed} END"
 
 
 def _change_runs() -> TextClause:

@@ -13,10 +13,13 @@ from sqlalchemy.pool import StaticPool
 __all__ = ["configure", "data_version", "in_memory", "is_sqlite", "lock_for_writing"]
 
 BUSY_TIMEOUT_MS = 5000
+# Four times SQLite's own: pages that many commits change are copied once, not after each few.
+CHECKPOINT_PAGES = 4000
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
     f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
+    f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}",
     "PRAGMA foreign_keys = ON",
 )
 _DONE = "rungent_configured"

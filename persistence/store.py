@@ -58,10 +58,10 @@ class SQLAlchemyStore(Store):
     thread). Only the engine of a sessionmaker is used. Its transactions must be real ones: no
     AUTOCOMMIT, and READ COMMITTED on PostgreSQL.
 
-    `configure_sqlite` sets WAL, `synchronous=NORMAL`, `busy_timeout` and `foreign_keys` on each
-    connection. `inline` runs a synchronous engine on trio's own thread, for tests. `hold` makes
-    a context manager that is entered while the database works, so that virtual time can stand
-    still meanwhile.
+    `configure_sqlite` sets WAL, `synchronous=NORMAL`, `busy_timeout`, `foreign_keys` and a longer
+    write-ahead log on each connection. `inline` runs a synchronous engine on trio's own thread,
+    for tests. `hold` makes a context manager that is entered while the database works, so that
+    virtual time can stand still meanwhile.
 
     The runtime enters `open()`. An operation outside it opens for itself alone and closes again,
     which is right but slow; leaving disposes the engine's pool. A database in memory outlives

@@ -134,7 +134,8 @@ def step(run: Run, *, events: int = 1, seconds: float = 1, **changes: Any) -> Co
     }
     after = run.model_copy(update=values | changes)
     numbers = range(run.event_seq + 1, run.event_seq + events + 1)
-    return Commit(after, events=tuple(event_of(after, seq) for seq in numbers))
+    log = tuple(event_of(after, seq) for seq in numbers)
+    return Commit(after, events=log, appends=not changes)
 
 
 def ended(run: Run, status: RunStatus = RunStatus.COMPLETED, **changes: Any) -> Commit:

@@ -86,7 +86,7 @@ class Journal:
     ) -> None:
         self._desk = desk
         self._agent = agent
-        self._run = run
+        self._run = self._stored_run = run
         self._token = run.fencing_token
         self._scope = scope
         self._lock = trio.Lock()
@@ -187,7 +187,7 @@ class Journal:
             # Nothing that anybody could see or need: it is stored with the next change.
             self._run = transition.run
             return
-        commit = seal(transition, self._desk.options.now())
+        commit = seal(transition, self._desk.options.now(), stored=self._stored_run)
         try:
             await self._desk.store.commit(commit, owner=self._desk.worker, token=self._token)
         except StaleRun:
@@ -200,7 +200,7 @@ class Journal:
         await self._tell()
 
     def _stored(self, commit: Commit) -> None:
-        self._run = commit.run
+        self._run = self._stored_run = commit.run
         self.transcript.extend(commit.messages)
         self._untold.extend(commit.events)
         self._desk.announcer.wake(commit.run.id)

@@ -13,10 +13,13 @@ from rungent.store.port import Commit
 __all__ = ["seal", "seal_message"]
 
 
-def seal(transition: Transition, now: datetime, *, created: bool = False) -> Commit:
+def seal(
+    transition: Transition, now: datetime, *, stored: Run | None = None, created: bool = False
+) -> Commit:
     """The commit that stores a transition at `now`.
 
-    The run's version grows by one, except for a run that is `created` by it.
+    The run's version grows by one, except for a run that is `created` by it. `stored` is the run
+    as it is in the store, where that is known.
     """
     before = transition.run
     events = tuple(
@@ -45,6 +48,7 @@ def seal(transition: Transition, now: datetime, *, created: bool = False) -> Com
         claims=transition.claims,
         interactions=transition.interactions,
         tasks=transition.tasks,
+        appends=before is stored,
     )
 
 

@@ -46,6 +46,9 @@ class Commit:
     the last event. `messages` are appended to the session in order; the store gives them their
     positions and moves the session's `message_count` and `updated_at`. `claims`, `interactions`
     and `tasks` are inserted, or replace the row of the same key.
+
+    `appends` promises that of the run only `version`, `event_seq` and `updated_at` differ from
+    the stored row, so that a store may leave the rest alone.
     """
 
     run: Run
@@ -54,6 +57,7 @@ class Commit:
     claims: tuple[ToolClaim, ...] = ()
     interactions: tuple[Interaction, ...] = ()
     tasks: tuple[ExternalTask, ...] = ()
+    appends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
