@@ -16,7 +16,17 @@ from sqlalchemy import JSON, Connection, Table, select
 
 from rungent.persistence.tables import UtcDateTime, events, runs, sessions
 
-__all__ = ["APPENDED", "CHANGED", "Bulk", "Contested", "SqliteBulk", "Values", "assignments", "guard", "kept"]
+__all__ = [
+    "APPENDED",
+    "CHANGED",
+    "Bulk",
+    "Contested",
+    "SqliteBulk",
+    "Values",
+    "assignments",
+    "guard",
+    "kept",
+]
 
 Values = dict[str, Any]
 
