@@ -91,11 +91,20 @@ class Worker:
 class Fleet:
     """Some workers over one database, each replaced when it goes."""
 
-    def __init__(self, kinds: list[str], folder: Path, postgres: str, choice: random.Random):
+    def __init__(
+        self,
+        kinds: list[str],
+        folder: Path,
+        postgres: str,
+        choice: random.Random,
+        *,
+        effects_postgres: str,
+    ) -> None:
         self._kinds = itertools.cycle(kinds)
         self._size = len(kinds)
         self._folder = folder
         self._postgres = postgres
+        self._effects_postgres = effects_postgres
         self._choice = choice
         self._nursery: trio.Nursery | None = None
         self._changed = trio.Event()
@@ -122,7 +131,7 @@ class Fleet:
         assert self._nursery is not None
         self.started += 1
         log = self._folder / f"worker-{self.started}.log"
-        arguments = [next(self._kinds), str(self._folder), self._postgres]
+        arguments = [next(self._kinds), str(self._folder), self._postgres, self._effects_postgres]
         with log.open("wb") as errors:
             process = await trio.lowlevel.open_process(
                 [sys.executable, "-W", "error", "-m", "tests.kills.worker", *arguments],

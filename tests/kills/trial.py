@@ -111,14 +111,26 @@ class Trial:
     @classmethod
     @asynccontextmanager
     async def over(
-        cls, kinds: Sequence[str], folder: Path, postgres: str = "", *, seed: int = 1
+        cls,
+        kinds: Sequence[str],
+        folder: Path,
+        postgres: str = "",
+        *,
+        seed: int = 1,
+        effects_apart: bool = False,
     ) -> AsyncIterator[Trial]:
-        """A trial with one worker for each kind of store, all over one empty database."""
+        """A trial with one worker for each kind of store, all over one empty database.
+
+        The effects of the tools are `effects_apart` where the database may go away.
+        """
+        effects_postgres = "" if effects_apart else postgres
         store = sql_store(kinds[0], folder, postgres)
         assert isinstance(store, SQLAlchemyStore)
-        effects = Effects(plain_engine(folder, postgres))
+        effects = Effects(plain_engine(folder, effects_postgres))
         await trio.to_thread.run_sync(effects.create)
-        fleet = Fleet(list(kinds), folder, postgres, random.Random(seed))
+        fleet = Fleet(
+            list(kinds), folder, postgres, random.Random(seed), effects_postgres=effects_postgres
+        )
         async with store.open():
             await store.create_schema()
             try:

@@ -1,6 +1,6 @@
 """A worker process that can be killed: a served runtime, spoken to in lines of JSON.
 
-`python -m tests.kills.worker KIND FOLDER [POSTGRES]` says `{"ready": true}` and then answers each
+`python -m tests.kills.worker KIND FOLDER POSTGRES EFFECTS` says `{"ready": true}` and then answers each
 request, which has an `id` and an `op`, by `{"id", "result"}` or `{"id", "error"}`; a `follow` sends
 `{"id", "event"}` before. SIGTERM stops it in order; it ends by itself when its input does.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
+from sqlalchemy.exc import SQLAlchemyError
 
 from rungent import RungentError, Runtime, ToolResult
 from tests.helpers import OWNER
@@ -36,7 +37,10 @@ class Desk:
     async def answer(self, request: dict[str, Any]) -> None:
         try:
             tell(id=request["id"], result=await self._perform(request))
-        except (RungentError, OSError) as error:
+        except (RungentError, OSError, SQLAlchemyError) as error:
+            if isinstance(error, SQLAlchemyError):
+                # The database is away; whoever asked asks again.
+                await trio.sleep(PAUSE_SECONDS)
             tell(id=request["id"], error=type(error).__name__)
 
     async def _perform(self, request: dict[str, Any]) -> Any:
@@ -85,8 +89,8 @@ async def lines() -> AsyncIterator[bytes]:
                 yield line
 
 
-async def main(kind: str, folder: Path, postgres: str) -> None:
-    effects = Effects(plain_engine(folder, postgres))
+async def main(kind: str, folder: Path, postgres: str, effects_postgres: str) -> None:
+    effects = Effects(plain_engine(folder, effects_postgres))
     runtime = Runtime(
         agents=[AGENT],
         model=Reader(PAUSE_SECONDS),
@@ -121,4 +125,4 @@ async def _stop_on_signal(
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1], Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "")
+    trio.run(main, sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4])
