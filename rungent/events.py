@@ -14,9 +14,10 @@ from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, with_config
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
+from rungent.frozen import Frozen
 from rungent.text import dump_json
 
 __all__ = [
@@ -285,10 +286,8 @@ class Draft:
     data: Mapping[str, Any]
 
 
-class Event(BaseModel):
+class Event(Frozen):
     """One stored event: `{"v":1,"id","seq","type","session_id","run_id","created_at","data"}`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     v: Literal[1] = 1
     id: str

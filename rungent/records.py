@@ -4,6 +4,7 @@ A run's position is data, because runs pause for days and outlive processes: its
 calls of the turn that are still open, and what it waits for. Source: docs/runs.md.
 """
 
+# ruff: noqa: RUF012 - pydantic copies the defaults of its models
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -11,9 +12,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from rungent.events import Effect, Usage
+from rungent.frozen import Frozen
 from rungent.interactions.answers import TrustedInteractionResponse
 
 __all__ = [
@@ -64,10 +66,8 @@ class ToolCall:
     id: str | None = None
 
 
-class Record(BaseModel):
+class Record(Frozen):
     """A stored value."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Session(Record):

@@ -37,14 +37,19 @@ def dump_json(value: JsonValue | Mapping[str, Any]) -> str:
 
     Raises ValueError for NaN and infinities.
     """
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _compact(value)
 
 
 def canonical_json(value: JsonValue | Mapping[str, Any]) -> str:
     """As `dump_json`, with the keys of every object sorted: equal values give equal text."""
-    return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
-    )
+    return _sorted(value)
+
+
+# Made once: `json.dumps` makes an encoder for each call.
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_sorted = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True
+).encode
 
 
 def to_json_value(value: object, *, depth: int = 0) -> JsonValue:

@@ -20,6 +20,7 @@ import trio
 from rungent._drive.announce import Announcer
 from rungent._drive.seal import seal
 from rungent._drive.transcript import Transcript
+from rungent._drive.turn import Turn
 from rungent._lifecycle.advance import advance
 from rungent._lifecycle.opening import Pending, proceed
 from rungent._lifecycle.outcomes import Outcome
@@ -89,7 +90,7 @@ class Journal:
         self._run = self._stored_run = run
         self._token = run.fencing_token
         self._scope = scope
-        self._lock = trio.Lock()
+        self._turn = Turn()
         self._lost = False
         self._untold = deque(untold)
         self._last_events: tuple[Event, ...] = ()
@@ -101,9 +102,9 @@ class Journal:
         return self._run
 
     @property
-    def lock(self) -> trio.Lock:
+    def turn(self) -> Turn:
         """Held while an outcome is committed and told."""
-        return self._lock
+        return self._turn
 
     @property
     def lost(self) -> bool:
@@ -131,7 +132,7 @@ class Journal:
             # The listener itself asks, while it is told of a commit: none is under way.
             await self._tell_last()
             return
-        async with self._lock:
+        async with self._turn:
             # Only now is no commit under way whose events come first.
             await self._tell_last()
 
@@ -154,14 +155,14 @@ class Journal:
 
     async def apply_late(self, decide: Callable[[], Outcome | None]) -> None:
         """Commit what `decide` says once this drive may write; nothing for None."""
-        async with self._lock:
+        async with self._turn:
             outcome = decide()
             if outcome is not None:
                 await self._commit(advance(self._run, outcome, facts_of(self._desk, self._agent)))
 
     async def proceed(self, outcome: Outcome | None) -> Pending:
         """Commit an outcome together with the opening of the next action, which is returned."""
-        async with self._lock:
+        async with self._turn:
             facts = facts_of(self._desk, self._agent)
             transition, pending = proceed(self._run, outcome, facts)
             await self._commit(transition)

@@ -50,7 +50,7 @@ async def model_step(drive: DriveContext) -> Outcome:
             nursery.start_soon(step.pen.run)
             nursery.start_soon(step.silence.run)
             outcome = await step.run()
-            async with drive.journal.lock:
+            async with drive.journal.turn:
                 # No delta or tick is half told.
                 nursery.cancel_scope.cancel()
     return outcome if outcome is not None else ModelGaveUp("model_step_timeout")

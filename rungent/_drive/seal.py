@@ -23,14 +23,17 @@ def seal(
     """
     before = transition.run
     events = tuple(
-        Event(
-            id=new_id("evt_"),
-            seq=before.event_seq + number,
-            type=draft.type,
-            session_id=before.session_id,
-            run_id=before.id,
-            created_at=now,
-            data=dict(draft.data),
+        Event.unchecked(
+            {
+                "v": 1,
+                "id": new_id("evt_"),
+                "seq": before.event_seq + number,
+                "type": draft.type,
+                "session_id": before.session_id,
+                "run_id": before.id,
+                "created_at": now,
+                "data": dict(draft.data),
+            }
         )
         for number, draft in enumerate(transition.events, start=1)
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rungent._lifecycle.offer import offer_of
 from rungent._lifecycle.prompt import BYTES_PER_TOKEN, Entry, entry_of, fit, system_text
 from rungent.agent import Agent
 from rungent.ids import new_call_id
 from rungent.llm.port import Echo, ModelRequest
 from rungent.records import Message, Run, ToolCall
 from rungent.text import dump_json, storable, to_json_value
-from rungent.tools.builtin import builtin_specs, function_spec
 
 __all__ = ["Transcript"]
 
@@ -21,9 +21,7 @@ class Transcript:
 
     def __init__(self, agent: Agent, messages: Iterable[Message]) -> None:
         self._agent = agent
-        # Built once: every request of a drive offers the same tools.
-        self._builtin = builtin_specs()
-        self._specs = [(tool, function_spec(tool)) for tool in agent.tools]
+        self._offer = offer_of(agent)
         self._entries: list[Entry] = []
         self._call_ids: set[str] = set()
         self._results: dict[str, str] = {}
@@ -70,24 +68,17 @@ class Transcript:
 
     def request(self, run: Run, context: str, *, correction: bool, budget: int) -> ModelRequest:
         """The request of the next attempt; `budget` is in tokens."""
-        tools = self._tools(run)
+        tools = self._offer.answered if run.state.answer is not None else self._offer.usual
         begin = 0
         system: Mapping[str, Any] = {}
         for left_out in (False, True):
             instructions = self._agent.instructions
             text = system_text(instructions, context, left_out=left_out, correction=correction)
             system = {"role": "system", "content": text}
-            fixed = dump_json({"messages": [system], "tools": tools})
-            begin = fit(self._entries, budget * BYTES_PER_TOKEN - len(fixed.encode()))
+            fixed = len(dump_json({"messages": [system]}).encode()) + tools.size
+            begin = fit(self._entries, budget * BYTES_PER_TOKEN - fixed)
             if not begin:
                 break
         messages: list[Mapping[str, Any]] = [system]
         messages.extend(entry.wire for entry in self._entries[begin:])
-        return ModelRequest(messages=tuple(messages), tools=tools, model=self._agent.model)
-
-    def _tools(self, run: Run) -> tuple[Mapping[str, Any], ...]:
-        answered = run.state.answer is not None
-        offered = [
-            spec for tool, spec in self._specs if answered or not tool.requires_interaction_response
-        ]
-        return (*self._builtin, *offered)
+        return ModelRequest(messages=tuple(messages), tools=tools.specs, model=self._agent.model)
