@@ -25,7 +25,7 @@ from rungent.errors import NotFound
 from rungent.runtime import Runtime
 from rungent.text import storable
 
-__all__ = ["ROUTES", "blueprint_for", "create_blueprint", "methods_of"]
+__all__ = ["METHODS", "ROUTES", "blueprint_for", "create_blueprint", "methods_of"]
 
 logger = logging.getLogger("rungent")
 

@@ -17,7 +17,7 @@ from rungent.identity import Identity
 from rungent.records import Run, Session
 from rungent.runtime import Runtime
 
-__all__ = ["ContextFactory", "Host", "IdentityResolver"]
+__all__ = ["ContextFactory", "Host", "IdentityResolver", "called"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Host:
         A PermissionError counts as a refusal; whatever else the host raises passes.
         """
         try:
-            identity = await _called(self.identity_resolver, request)
+            identity = await called(self.identity_resolver, request)
         except PermissionError as error:
             raise Unauthenticated() from error
         if identity is None:
@@ -79,12 +79,13 @@ class Host:
         """The dependencies for a drive, or None without a factory. The host's errors pass."""
         if self.context_factory is None:
             return None
-        deps = await _called(self.context_factory, request, session, run)
+        deps = await called(self.context_factory, request, session, run)
         if not isinstance(cast("object", deps), Mapping):
             raise TypeError("the context factory must return a mapping")
         return deps
 
 
-async def _called(function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+async def called(function: Callable[P, T | Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The result of a function that may be sync or async."""
     result = cast("object", function(*args, **kwargs))
     return cast("T", await result if inspect.isawaitable(result) else result)

@@ -6,7 +6,7 @@ Source: docs/http.md#errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ from rungent.errors import (
     Unauthenticated,
 )
 from rungent.records import RunStatus
+from rungent.text import dump_json
 
 __all__ = [
     "INTERNAL",
@@ -40,6 +41,7 @@ __all__ = [
     "internal_error",
     "problem",
     "problem_body",
+    "refuse",
 ]
 
 
@@ -119,6 +121,17 @@ def problem_body(error: RungentError, known: Problem) -> dict[str, object]:
     detail: dict[str, object] = {"code": error.code, "message": known.text or error.message}
     detail |= {name: getattr(error, name) for name in known.fields}
     return {"detail": detail}
+
+
+async def refuse(error: RungentError, send: Callable[[Any], Awaitable[None]]) -> None:
+    """Answer a request with this error where there is no framework to do it."""
+    known = PROBLEMS[type(error)]
+    body = dump_json(problem_body(error, known)).encode()
+    headers = {"Content-Type": "application/json", **_headers(error)}
+    pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    pairs.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": known.status, "headers": pairs})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _answer(error: RungentError, known: Problem) -> Response:

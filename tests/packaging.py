@@ -26,7 +26,7 @@ def main() -> int:
         environment = target / "venv"
         venv.create(environment, with_pip=True)
         python = str(environment / "bin" / "python")
-        _run(python, "-m", "pip", "install", "--quiet", f"{wheel}[demo,postgres,testing]")
+        _run(python, "-m", "pip", "install", "--quiet", f"{wheel}[demo,fastapi,postgres,testing]")
         imports = "; ".join(f"import {name}" for name in modules)
         _run(python, "-Ic", imports, cwd=target)
     print(f"wheel: {len(modules)} modules import")

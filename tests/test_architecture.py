@@ -88,7 +88,13 @@ PURE_MODULES = {
     "rungent.llm.assembly",
 }
 ONLY_IN = {
-    "asyncio": ("rungent.persistence.executors",),
+    "asyncio": (
+        "rungent.asgi.border",
+        "rungent.asgi.embed",
+        "rungent.asgi.trio_run",
+        "rungent.persistence.executors",
+    ),
+    "fastapi": ("rungent.asgi.fastapi_router",),
     "httpx": ("rungent.llm.openai", "rungent.demo"),
     "quart": ("rungent.asgi", "rungent.demo"),
     "quart_trio": ("rungent.asgi", "rungent.demo"),
@@ -97,6 +103,7 @@ ONLY_IN = {
     "questionary": ("rungent.demo",),
     "rich": ("rungent.demo",),
     "pytest": ("rungent.testing",),
+    "starlette": ("rungent.asgi.fastapi_router",),
 }
 
 
@@ -196,7 +203,15 @@ def test_top_level_holds_the_fixed_folders_and_project_files_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["rungent", "rungent.llm", "rungent.store", "rungent.sqlalchemy", "rungent.asgi"]
+    "module",
+    [
+        "rungent",
+        "rungent.asgi",
+        "rungent.fastapi",
+        "rungent.llm",
+        "rungent.sqlalchemy",
+        "rungent.store",
+    ],
 )
 def test_public_modules_export_sorted_names_that_exist(module: str) -> None:
     exported = importlib.import_module(module)
@@ -219,6 +234,8 @@ def test_the_canonical_imports_work() -> None:
         tool,
     )
     from rungent.asgi import create_app, create_blueprint
+    from rungent.asgi.embed import Embedded
+    from rungent.fastapi import create_router
     from rungent.llm import OpenAICompatibleModel
     from rungent.sqlalchemy import RungentBase, SQLAlchemyStore
     from rungent.store import MemoryStore
@@ -228,6 +245,7 @@ def test_the_canonical_imports_work() -> None:
         (
             Agent,
             DeferredRequest,
+            Embedded,
             Identity,
             InteractionRequest,
             MemoryStore,
@@ -242,6 +260,7 @@ def test_the_canonical_imports_work() -> None:
             ToolResult,
             create_app,
             create_blueprint,
+            create_router,
             tool,
         )
     )

@@ -14,10 +14,12 @@ import pytest
 import rungent
 from rungent import errors
 from rungent.asgi.blueprint import ROUTES
+from rungent.asgi.embed import Embedded
 from rungent.asgi.problems import PROBLEMS
 from rungent.catalog import OTHER_TEXTS, RUN_FAILURES, TOOL_FAILURES
 from rungent.cli import main
 from rungent.events import PAYLOADS, event_adapter
+from rungent.fastapi import create_router
 from rungent.interactions import answers, has_numbered_alternatives, requests
 from rungent.llm import OpenAICompatibleModel
 from rungent.llm.port import RetryReason
@@ -257,6 +259,14 @@ def signature_rows(function: object) -> dict[str, object]:
 
 def listed_defaults(name: str, title: str) -> dict[str, str]:
     return {code(row[0]): (code(row[1]) or row[1]).strip('"') for row in rows(section(name, title))}
+
+
+@pytest.mark.parametrize("adapter", [create_router, Embedded])
+def test_host_adapters_have_their_arguments(adapter: type[Embedded]) -> None:
+    signature = re.search(rf"`{adapter.__name__}\(([^`]*)\)`", page("docs/hosts.md"))
+    assert signature is not None
+    given = re.findall(r"(\w+)(?:=([^,]+))?", signature[1].replace("*, ", ""))
+    assert dict(given) == listed_parameters(adapter)
 
 
 def test_tool_options_have_their_default() -> None:
