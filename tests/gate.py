@@ -1,4 +1,4 @@
-"""The gate: style, types, tests with coverage, and the built wheel, one after another.
+"""The gate: style, types, tests with coverage, the built wheel, and the browser SDK.
 
 `python -m tests.gate` runs everything; `python -m tests.gate types` runs one part.
 """
@@ -38,24 +38,29 @@ PARTS: dict[str, list[list[str]]] = {
     "wheel": [
         [PYTHON, "-m", "tests.packaging"],
     ],
+    "sdk": [
+        [PYTHON, "-m", "tests.sdk.check"],
+    ],
     "coverage": [
         [PYTHON, "-m", "coverage", "combine", "--quiet"],
         [PYTHON, "-m", "coverage", "report", "--fail-under", "90", "--format", "total"],
     ],
 }
-# Two cores: the tests with databases on one, everything else on the other.
-BESIDE = ("tests", "style", "types", "wheel")
+# Two cores: the tests with databases on one, the other Python parts on the other. The SDK's part
+# mostly waits for files and downloads.
+BESIDE = (("tests", "style", "types", "wheel"), ("sdk",))
 
 
 def main(names: list[str]) -> int:
     """Run the named parts, or all; returns 1 if any failed, after running every one."""
     wanted = names or list(PARTS)
     with ThreadPoolExecutor() as threads:
-        beside = threads.submit(_captured, [name for name in wanted if name in BESIDE])
+        lanes = [[name for name in lane if name in wanted] for lane in BESIDE]
+        beside = [threads.submit(_captured, lane) for lane in lanes]
         failed = _shown([name for name in wanted if name == "databases"])
-        output, failed_beside = beside.result()
-    print(output, flush=True)
-    failed += failed_beside
+        for output, failed_beside in [lane.result() for lane in beside]:
+            print(output, flush=True)
+            failed += failed_beside
     failed += _shown([name for name in wanted if name == "coverage"])
     if failed:
         print(f"failed: {', '.join(failed)}", flush=True)

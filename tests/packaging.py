@@ -20,6 +20,10 @@ def main() -> int:
         wheel = next(target.glob("*.whl"))
         modules = _modules(wheel)
         missing = _expected() - set(modules)
+        foreign = [name for name in zipfile.ZipFile(wheel).namelist() if not _belongs(name)]
+        if foreign:
+            print(f"does not belong into the wheel: {', '.join(foreign)}")
+            return 1
         if missing:
             print(f"missing from the wheel: {', '.join(sorted(missing))}")
             return 1
@@ -31,6 +35,11 @@ def main() -> int:
         _run(python, "-Ic", imports, cwd=target)
     print(f"wheel: {len(modules)} modules import")
     return 0
+
+
+def _belongs(name: str) -> bool:
+    top = Path(name).parts[0]
+    return top == "rungent" or top.endswith(".dist-info")
 
 
 def _modules(wheel: Path) -> list[str]:

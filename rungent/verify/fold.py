@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rungent.verify.projection import RunView, project
+
 __all__ = ["CallSeen", "Fold", "InteractionSeen", "TaskSeen"]
 
 
@@ -43,31 +45,28 @@ class TaskSeen:
 
 @dataclass(slots=True)
 class Fold:
-    """The sum of the events taken so far; each must have passed the grammar.
+    """The sum of the events of one run taken so far; each must have passed the grammar.
 
-    `steps` counts model steps and `answer` is the final text.
+    `view` is the run as a frontend shows it; the rest is what only the rows tell.
     """
 
-    events: int = 0
-    status: str = "queued"
-    steps: int = 0
-    failure: tuple[str, bool] | None = None
-    answer: str | None = None
+    run_id: str
+    view: RunView = field(default_factory=RunView)
     calls: dict[str, CallSeen] = field(default_factory=dict[str, CallSeen])
     interactions: dict[str, InteractionSeen] = field(default_factory=dict[str, InteractionSeen])
     tasks: dict[str, TaskSeen] = field(default_factory=dict[str, TaskSeen])
 
-    def take(self, kind: str, data: Mapping[str, Any]) -> None:
+    @property
+    def events(self) -> int:
+        """How many events there were."""
+        return self.view.last_seq or 0
+
+    def take(self, seq: int, kind: str, data: Mapping[str, Any]) -> None:
         """Add the next event."""
-        self.events += 1
+        event = {"run_id": self.run_id, "seq": seq, "type": kind, "data": data}
+        self.view = project(self.view, event)
         family, _, what = kind.partition(".")
         match family:
-            case "run":
-                self._run(data)
-            case "model" if what == "started":
-                self.steps = data["step"]
-            case "message" if what == "completed":
-                self.answer = data["content"]
             case "tool":
                 self._tool(what, data)
             case "interaction":
@@ -76,11 +75,6 @@ class Fold:
                 self._task(what, data)
             case _:
                 pass
-
-    def _run(self, data: Mapping[str, Any]) -> None:
-        self.status = data["status"]
-        if self.status == "failed":
-            self.failure = (data["code"], data["retryable"])
 
     def _tool(self, what: str, data: Mapping[str, Any]) -> None:
         call = self.calls.setdefault(data["call_id"], CallSeen(data["name"], data["effect"]))
@@ -95,7 +89,6 @@ class Fold:
             self.interactions[data["id"]] = seen
             return
         self.interactions[data["interaction_id"]].outcome = data["outcome"]
-        self.status = "running"
 
     def _task(self, what: str, data: Mapping[str, Any]) -> None:
         if what == "started":
@@ -103,4 +96,3 @@ class Fold:
             self.calls[data["call_id"]].deferred = True
         elif what != "progress":
             self.tasks[data["task_id"]].state = what
-            self.status = "running"

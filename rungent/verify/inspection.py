@@ -64,7 +64,7 @@ def first_violation(stored: StoredRun) -> str | None:
 
 def _inspect(stored: StoredRun) -> str | None:
     run = stored.run()
-    fold = Fold()
+    fold = Fold(run.id)
     wrong = _read_log(stored, run, fold)
     if wrong is not None:
         return wrong
@@ -89,7 +89,7 @@ def _read_log(stored: StoredRun, run: Run, fold: Fold) -> str | None:
             pruning = " (a prune that was interrupted? run it again)"
             hint = pruning if fold.events == 0 and seq > 1 and not run.active else ""
             return f"seq {seq}: {kind}: {wrong}{hint}"
-        fold.take(kind, data)
+        fold.take(seq, kind, data)
     if fold.events and not reader.ended and not run.active:
         return f"seq {reader.seq}: the log has no end, but the run is {run.status}"
     return None
@@ -101,7 +101,7 @@ def _read_transcript(stored: StoredRun, run: Run, fold: Fold | None) -> str | No
         wrong = reader.read(message)
         if wrong is not None:
             return wrong
-    wrong = reader.finish(fold.answer if fold is not None else None)
+    wrong = reader.finish(fold.view.content if fold is not None else None)
     if wrong is not None or fold is None:
         return wrong
     for call_id in fold.calls:

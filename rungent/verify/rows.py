@@ -15,12 +15,14 @@ __all__ = ["check_claims", "check_interactions", "check_run", "check_tasks"]
 
 def check_run(run: Run, fold: Fold) -> str | None:
     """The run row is what its log adds up to."""
+    view = fold.view
     failure = (run.failure_code, run.failure_retryable)
+    steps = sum(row["kind"] == "model" for row in view.activities)
     pairs = (
-        ("status", run.status.value, fold.status),
+        ("status", run.status.value, "queued" if view.status == "idle" else view.status),
         ("event_seq", run.event_seq, fold.events),
-        ("model_steps", run.model_steps, fold.steps),
-        ("failure", failure, fold.failure or (None, None)),
+        ("model_steps", run.model_steps, steps),
+        ("failure", failure, (view.error_code, view.retryable)),
     )
     for name, stored, folded in pairs:
         if stored != folded:

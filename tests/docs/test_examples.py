@@ -17,7 +17,8 @@ from rungent.cli import main
 from rungent.demo.walkthrough import curl_conversation
 from tests.docs.pages import ROOT, blocks, page, page_names
 
-LANGUAGES = {"python", "sh", "text"}
+# The blocks in TypeScript are type-checked with the SDK, against its packed form.
+LANGUAGES = {"python", "sh", "text", "ts", "tsx"}
 # The blocks of this page are files of a migration environment; tests/migrations runs them.
 ELSEWHERE = {"docs/migrations.md"}
 WITH_EXAMPLES = [name for name in page_names() if blocks(name, "python") if name not in ELSEWHERE]
@@ -118,5 +119,5 @@ def test_every_shell_command_is_of_a_known_program() -> None:
         for _, words in shell_commands()
         if "=" not in words[0] and not words[0].startswith(".venv/")
     }
-    usual = {"curl", "echo", "grep", "head", "make", "pip"}
+    usual = {"curl", "echo", "grep", "head", "make", "npm", "pip"}
     assert programs <= usual | {"alembic", "hypercorn", "rungent", "uvicorn"}

@@ -1,0 +1,1 @@
+"""Event logs of every kind that the runtime wrote, and the states they add up to."""

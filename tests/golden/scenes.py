@@ -1,0 +1,12 @@
+"""All scenes by name, in the order of the names."""
+
+from __future__ import annotations
+
+from tests.golden import pauses, steps
+from tests.golden.record import Scene
+
+__all__ = ["SCENES"]
+
+SCENES: dict[str, Scene] = {
+    name: getattr(module, name) for module in (pauses, steps) for name in module.__all__
+}
