@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from rungent.asgi import runs, sessions
 from rungent.asgi.event_stream import stream_events
-from rungent.asgi.host import ContextFactory, Host, IdentityResolver
+from rungent.asgi.host import ContextFactory, Host, IdentityResolver, Pace
 from rungent.asgi.openapi import DESCRIPTION_PATH, description_for
 from rungent.asgi.problems import MethodNotAllowed, internal_error, problem
 from rungent.asgi.requests import Call, read_body
@@ -64,6 +64,7 @@ def create_blueprint(
     identity_resolver: IdentityResolver,
     context_factory: ContextFactory | None = None,
     keepalive_seconds: float = 15,
+    padding_bytes: int = 0,
     max_body_bytes: int = 1_048_576,
     openapi: bool = True,
     name: str = "rungent",
@@ -74,16 +75,17 @@ def create_blueprint(
     gives the dependencies of a drive, which outlive the request. Both may be sync or async. None,
     Unauthenticated and PermissionError from the resolver are answered with 401; exceptions of
     the web framework pass through. Event streams send a comment after `keepalive_seconds`
-    without a frame. With `openapi` the routes are described at `/openapi.json`, for everybody.
+    without a frame; `padding_bytes` of comment follow it, and a stream's beginning. With
+    `openapi` the routes are described at `/openapi.json`, for everybody.
     The application's `MAX_CONTENT_LENGTH` must not lie below `max_body_bytes`.
 
-    Raises ValueError for bounds that are not above 0. Source: docs/http.md.
+    Raises ValueError for bounds out of range. Source: docs/http.md.
     """
     host = Host(
         runtime=runtime,
         identity_resolver=identity_resolver,
         context_factory=context_factory,
-        keepalive_seconds=keepalive_seconds,
+        pace=Pace(keepalive_seconds=keepalive_seconds, padding_bytes=padding_bytes),
         max_body_bytes=max_body_bytes,
         openapi=openapi,
     )

@@ -39,6 +39,7 @@ def create_router(
     identity_resolver: Callable[..., Any],
     context_factory: ContextFactory | Callable[..., Any] | None = None,
     keepalive_seconds: float = 15,
+    padding_bytes: int = 0,
     max_body_bytes: int = 1_048_576,
     openapi: bool = True,
 ) -> APIRouter:
@@ -66,6 +67,7 @@ def create_router(
         identity_resolver=handed_identity,
         context_factory=context,
         keepalive_seconds=keepalive_seconds,
+        padding_bytes=padding_bytes,
         max_body_bytes=max_body_bytes,
         openapi=openapi,
     )

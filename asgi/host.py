@@ -17,7 +17,7 @@ from rungent.identity import Identity
 from rungent.records import Run, Session
 from rungent.runtime import Runtime
 
-__all__ = ["ContextFactory", "Host", "IdentityResolver", "called"]
+__all__ = ["ContextFactory", "Host", "IdentityResolver", "Pace", "called"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,8 +28,29 @@ ContextFactory: TypeAlias = Callable[
 ]
 
 
+MAX_PADDING_BYTES = 1_048_576
+
+
 def _never() -> bool:
     return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often an idle event stream says something, and with how many bytes of comment.
+
+    The padding follows the beginning of a stream and every keep-alive, for proxies that pass
+    nothing on before they have so much. Raises ValueError for values out of range.
+    """
+
+    keepalive_seconds: float = 15
+    padding_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.keepalive_seconds > 0:
+            raise ValueError("keepalive_seconds must be above 0")
+        if not 0 <= self.padding_bytes <= MAX_PADDING_BYTES:
+            raise ValueError(f"padding_bytes must be 0 to {MAX_PADDING_BYTES}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +65,14 @@ class Host:
     runtime: Runtime
     identity_resolver: IdentityResolver
     context_factory: ContextFactory | None = None
-    keepalive_seconds: float = 15
+    pace: Pace = Pace()
     max_body_bytes: int = 1_048_576
     openapi: bool = True
     crashed: Callable[[], bool] = _never
 
     def __post_init__(self) -> None:
-        if not self.keepalive_seconds > 0 or not self.max_body_bytes > 0:
-            raise ValueError("keepalive_seconds and max_body_bytes must be above 0")
+        if not self.max_body_bytes > 0:
+            raise ValueError("max_body_bytes must be above 0")
 
     def require_alive(self) -> None:
         """Raise ShuttingDown after the runtime crashed."""

@@ -18,7 +18,7 @@ from werkzeug.routing.exceptions import RoutingException
 
 from rungent.asgi.blueprint import blueprint_for, methods_of
 from rungent.asgi.dispatch import AsgiApp, Dispatcher, checked_mounts
-from rungent.asgi.host import ContextFactory, Host, IdentityResolver
+from rungent.asgi.host import ContextFactory, Host, IdentityResolver, Pace
 from rungent.asgi.problems import MethodNotAllowed as MethodProblem
 from rungent.asgi.problems import problem
 from rungent.asgi.requests import DISCARD_BYTES, read_body
@@ -40,6 +40,7 @@ def create_app(
     url_prefix: str = "",
     mounts: Mapping[str, AsgiApp] | None = None,
     keepalive_seconds: float = 15,
+    padding_bytes: int = 0,
     max_body_bytes: int = 1_048_576,
     openapi: bool = True,
 ) -> QuartTrio:
@@ -50,15 +51,15 @@ def create_app(
     process. `mounts` maps path prefixes to ASGI applications, which get the rest of the path as
     if they were served at the root; the longest prefix wins, and their own lifespans do not run.
 
-    Cancelling the lifespan stops the runtime without grace. Raises ValueError for bounds that
-    are not above 0 and for a mount that is no path below the root. Source: docs/http.md.
+    Cancelling the lifespan stops the runtime without grace. Raises ValueError for bounds out of
+    range and for a mount that is no path below the root. Source: docs/http.md.
     """
     keeper = _Keeper(runtime)
     host = Host(
         runtime=runtime,
         identity_resolver=identity_resolver,
         context_factory=context_factory,
-        keepalive_seconds=keepalive_seconds,
+        pace=Pace(keepalive_seconds=keepalive_seconds, padding_bytes=padding_bytes),
         max_body_bytes=max_body_bytes,
         openapi=openapi,
         crashed=lambda: keeper.crashed,
@@ -75,6 +76,7 @@ def create_app(
             await app.nursery.start(keeper.keep)
 
     app.extensions["rungent"] = runtime
+    app.extensions["rungent_pace"] = host.pace
     app.before_serving(begin)
     app.after_serving(keeper.end)
     if mounts:

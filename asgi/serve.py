@@ -11,12 +11,13 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import trio
 from hypercorn.config import Config, Sockets
@@ -25,10 +26,11 @@ from hypercorn.typing import ASGIFramework
 from typing_extensions import override
 
 from rungent.asgi.dispatch import AsgiApp
-from rungent.asgi.sockets import cut_connections, open_listener
+from rungent.asgi.sockets import WRITE_TIMEOUT_SECONDS, cut_connections, open_listener
+from rungent.asgi.tls import Tls
 from rungent.runtime import Runtime
 
-__all__ = ["load_app", "serve"]
+__all__ = ["load_app", "serve", "url_of"]
 
 NO_LIMIT = 10**9
 access_log = logging.getLogger("hypercorn.access")
@@ -42,6 +44,8 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     graceful_timeout: float = 5,
+    write_timeout: float = WRITE_TIMEOUT_SECONDS,
+    tls: Tls | None = None,
     shutdown: trio.Event | None = None,
     listener: socket.socket | None = None,
     task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED,
@@ -52,23 +56,30 @@ async def serve(
     new connections are refused, the runtime stops without cancelling a run, open streams end with
     a comment that asks clients to come back, and whatever is still connected after
     `graceful_timeout` is cut off. With `shutdown` that event takes the place of the signals; a
-    bound `listener` takes that of `host` and `port`, and is closed at the end.
+    bound `listener` takes that of `host`, `port` and `write_timeout`, and is closed at the end.
 
-    Raises OSError when the address cannot be bound; in an ExceptionGroup whatever ends the
+    A reader that takes nothing of what is sent to it for `write_timeout` seconds is cut off,
+    where the system can do that (Linux). With `tls` the server speaks HTTPS.
+
+    Raises OSError when the address cannot be bound or a file of `tls` cannot be used; in an ExceptionGroup whatever ends the
     runtime or prevents the application's start. Cancelling stops everything without grace.
     Source: docs/serving.md.
     """
+    secure = None if tls is None else tls.context()
     with ExitStack() as stack:
         stopping = trio.Event()
         watch = partial(_await_event, shutdown)
         if shutdown is None:
             signals = stack.enter_context(trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT))
             watch = partial(_await_signal, signals)
-        listener = stack.enter_context(listener or await open_listener(host, port))
-        url = _url(host, listener.getsockname()[1])
-        server = _Server(app, listener, graceful_timeout, stopping)
+        listener = stack.enter_context(
+            listener or await open_listener(host, port, write_timeout=write_timeout)
+        )
+        url = url_of(host, listener.getsockname()[1], secure=tls is not None)
+        config = _Config(listener, graceful_timeout, secure)
+        server = _Server(_Answering(app), config, listener, stopping)
         async with trio.open_nursery() as nursery:
-            await nursery.start(_serve_runtime, runtime, stopping)
+            await nursery.start(_serve_runtime, runtime, server)
             nursery.start_soon(_stop_runtime, runtime, stopping)
             await nursery.start(server.run, watch)
             task_status.started(url)
@@ -100,11 +111,12 @@ def load_app(target: str) -> object:
 
 
 async def _serve_runtime(
-    runtime: Runtime, stopping: trio.Event, *, task_status: trio.TaskStatus[None]
+    runtime: Runtime, server: _Server, *, task_status: trio.TaskStatus[None]
 ) -> None:
     await runtime.serve(task_status=task_status)
-    # Somebody else stopped it: a server without it is of no use.
-    stopping.set()
+    # Perhaps somebody else stopped it: a server without it is of no use.
+    server.stopping.set()
+    server.useless.set()
 
 
 async def _stop_runtime(runtime: Runtime, stopping: trio.Event) -> None:
@@ -125,9 +137,12 @@ async def _await_signal(signals: AsyncIterator[int]) -> None:
 class _Config(Config):
     """The server's settings, and the one socket it serves."""
 
-    def __init__(self, listener: socket.socket, graceful_timeout: float) -> None:
+    def __init__(
+        self, listener: socket.socket, graceful_timeout: float, secure: ssl.SSLContext | None
+    ) -> None:
         super().__init__()
         self._listener = listener
+        self._secure = secure
         self.graceful_timeout = graceful_timeout
         # Its HTTP/2 buffers without bound for a reader that does not read.
         self.alpn_protocols = ["http/1.1"]
@@ -140,15 +155,47 @@ class _Config(Config):
 
     @override
     def create_sockets(self) -> Sockets:
-        return Sockets([], [self._listener], [])
+        listeners = [self._listener]
+        return Sockets([], listeners, []) if self._secure is None else Sockets(listeners, [], [])
+
+    @override
+    def create_ssl_context(self) -> ssl.SSLContext | None:
+        return self._secure
+
+
+class _Answering:
+    """The application, and whether it answers anybody now."""
+
+    def __init__(self, app: AsgiApp) -> None:
+        self._app = app
+        self._count = 0
+        self._done = trio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        self._count += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._count -= 1
+            self._done.set()
+
+    async def wait_idle(self) -> None:
+        """Wait until everything that was asked is answered."""
+        while self._count:
+            self._done = trio.Event()
+            await self._done.wait()
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    app: AsgiApp
+    app: _Answering
+    config: _Config
     listener: socket.socket
-    graceful_timeout: float
     stopping: trio.Event
+    useless: trio.Event = field(default_factory=trio.Event)
 
     async def run(
         self, watch: Callable[[], Awaitable[None]], *, task_status: trio.TaskStatus[list[str]]
@@ -159,7 +206,7 @@ class _Server:
             nursery.start_soon(self._cut_off)
             await serve_http(
                 cast("ASGIFramework", self.app),
-                _Config(self.listener, self.graceful_timeout),
+                self.config,
                 shutdown_trigger=self.stopping.wait,
                 task_status=task_status,
                 mode="asgi",
@@ -175,11 +222,16 @@ class _Server:
         port = int(self.listener.getsockname()[1])
         try:
             await self.stopping.wait()
-            await trio.sleep(self.graceful_timeout)
+            with trio.move_on_after(self.config.graceful_timeout):
+                await self.useless.wait()
+                await self.app.wait_idle()
+            # What is left now are clients that keep a connection for later, or do not read.
         finally:
             # Also when all of this is cancelled, by a crash for example.
             cut_connections(port)
 
 
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def url_of(host: str, port: int, *, secure: bool) -> str:
+    """How clients of this machine reach the server."""
+    name = f"[{host}]" if ":" in host else host
+    return f"{'https' if secure else 'http'}://{name}:{port}"

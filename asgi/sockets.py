@@ -5,22 +5,25 @@ Source: docs/serving.md.
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import stat
 
 import trio
 
-__all__ = ["cut_connections", "open_listener"]
+__all__ = ["WRITE_TIMEOUT_SECONDS", "cut_connections", "open_listener"]
 
-STUCK_MILLISECONDS = 20_000
+WRITE_TIMEOUT_SECONDS = 20.0
 
 
-async def open_listener(host: str, port: int) -> socket.socket:
+async def open_listener(
+    host: str, port: int, *, write_timeout: float = WRITE_TIMEOUT_SECONDS
+) -> socket.socket:
     """A bound socket, not yet listening. Port 0 takes any free one. Raises OSError.
 
-    Where the system can (Linux), its connections are given up 20 seconds after a peer stopped
-    reading or vanished. Elsewhere the system's own, longer limits apply.
+    Where the system can (Linux), its connections are given up `write_timeout` seconds after a
+    peer that is written to stopped reading or vanished. Elsewhere the system's own, longer limits apply.
     """
     found = await trio.socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -33,7 +36,8 @@ async def open_listener(host: str, port: int) -> socket.socket:
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             # Accepted connections inherit it. Without it a reader that stops reading holds its
             # connection for ever, because the server does not give up on a send.
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MILLISECONDS)
+            milliseconds = math.ceil(write_timeout * 1000)
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         listener.setblocking(False)
         listener.bind(address)
     except BaseException:

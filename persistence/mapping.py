@@ -36,7 +36,6 @@ __all__ = [
     "session_values",
     "task_values",
     "to_claim",
-    "to_event",
     "to_interaction",
     "to_message",
     "to_run",
@@ -159,11 +158,6 @@ def event_values(event: Event) -> Values:
         "data": event.data,
         "created_at": event.created_at,
     }
-
-
-def to_event(row: Row[Any]) -> Event:
-    """The event of a row that was joined with its session's id."""
-    return Event(**row._mapping)  # pyright: ignore[reportPrivateUsage]
 
 
 def interaction_values(interaction: Interaction) -> Values:

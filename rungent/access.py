@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -103,7 +103,7 @@ class OwnedStream:
             await self._access.run(self._run_id, self._identity)
             self._checked = True
 
-    async def batch(self) -> list[Event]:
+    async def batch(self) -> Sequence[Event]:
         """The next events, at least one; empty at the end. Cancelling it loses nothing."""
         await self.check()
         return await self._stream.batch()

@@ -6,9 +6,11 @@ Exit codes: 0 success, 1 the work failed, 2 wrong usage.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 
 __all__ = ["main"]
 
@@ -82,27 +84,60 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     _add_address(serve)
     serve.add_argument(
         "--graceful-timeout",
-        type=float,
+        type=_seconds,
         default=5.0,
         metavar="SECONDS",
         help="time for open requests after SIGTERM (default: 5)",
     )
     serve.add_argument(
+        "--write-timeout",
+        type=_seconds,
+        default=20.0,
+        metavar="SECONDS",
+        help="time after which a client that stopped reading is cut off (default: 20)",
+    )
+    serve.add_argument(
         "--workers",
-        type=_at_least_one,
+        type=_positive,
         default=1,
         metavar="N",
         help="processes that share the address; their stores must be one database (default: 1)",
+    )
+    _add_tls(serve)
+    serve.add_argument(
+        "--keepalive",
+        type=_seconds,
+        metavar="SECONDS",
+        help="longest silence of an event stream (default: the application's, 15)",
+    )
+    serve.add_argument(
+        "--padding",
+        type=int,
+        metavar="BYTES",
+        help="comment after the start of an event stream and each keep-alive, for proxies that "
+        "hold back less (default: the application's, none)",
+    )
+    serve.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        help="how log lines look (default: text, or as the application has set it up)",
+    )
+    serve.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="what is logged (default: info)",
     )
     # How a worker gets the socket of its parent; not for people.
     serve.add_argument("--fd", type=int, help=argparse.SUPPRESS)
 
 
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+def _add_tls(serve: argparse.ArgumentParser) -> None:
+    serve.add_argument("--certfile", metavar="PATH", help="PEM file of a certificate: HTTPS")
+    serve.add_argument("--keyfile", metavar="PATH", help="PEM file of its key, if another one")
+    serve.add_argument(
+        "--client-ca", metavar="PATH", help="PEM file of the authority of clients' certificates"
+    )
 
 
 def _add_verify(verify: argparse.ArgumentParser) -> None:
@@ -155,6 +190,13 @@ def _add_url(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise ValueError(text)
+    return number
+
+
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -184,16 +226,11 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from rungent.asgi.command import run_app
+    from rungent.asgi.command import ServeOptions, run_app
 
-    return run_app(
-        arguments.app,
-        host=arguments.host,
-        port=arguments.port,
-        graceful_timeout=arguments.graceful_timeout,
-        workers=arguments.workers,
-        fd=arguments.fd,
-    )
+    given = vars(arguments)
+    options = ServeOptions(**{field.name: given[field.name] for field in fields(ServeOptions)})
+    return run_app(arguments.app, options)
 
 
 def _verify(arguments: argparse.Namespace) -> int:

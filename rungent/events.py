@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from rungent.frozen import Frozen
-from rungent.text import dump_json
+from rungent.text import dump_json, dump_text
 
 __all__ = [
     "PAYLOADS",
@@ -300,23 +300,17 @@ class Event(Frozen):
 
     def to_json(self) -> str:
         """The envelope as one line of JSON, times with six fraction digits and `Z`."""
-        return dump_json(
-            {
-                "v": 1,
-                "id": self.id,
-                "seq": self.seq,
-                "type": self.type,
-                "session_id": self.session_id,
-                "run_id": self.run_id,
-                "created_at": format_time(self.created_at),
-                "data": self.data,
-            }
+        # Written out: streams send this for every event and every reader.
+        return (
+            f'{{"v":1,"id":{dump_text(self.id)},"seq":{self.seq},"type":{dump_text(self.type)}'
+            f',"session_id":{dump_text(self.session_id)},"run_id":{dump_text(self.run_id)}'
+            f',"created_at":"{format_time(self.created_at)}","data":{dump_json(self.data)}}}'
         )
 
 
 def format_time(moment: datetime) -> str:
     """RFC 3339 in UTC with six fraction digits and suffix `Z`. `moment` must be in UTC."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def event_schema() -> dict[str, Any]:

@@ -13,12 +13,13 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from enum import Enum
+from json.encoder import encode_basestring
 from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-__all__ = ["canonical_json", "dump_json", "storable", "to_json_value"]
+__all__ = ["canonical_json", "dump_json", "dump_text", "storable", "to_json_value"]
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _MAX_DEPTH = 100
@@ -38,6 +39,11 @@ def dump_json(value: JsonValue | Mapping[str, Any]) -> str:
     Raises ValueError for NaN and infinities.
     """
     return _compact(value)
+
+
+def dump_text(value: str) -> str:
+    """As `dump_json`, of a text alone and faster."""
+    return encode_basestring(value)
 
 
 def canonical_json(value: JsonValue | Mapping[str, Any]) -> str:

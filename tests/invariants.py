@@ -20,10 +20,22 @@ INVARIANTS: Mapping[str, tuple[str, ...]] = {
     ),
     "A reader that cuts its stream anywhere and comes back gets exactly the log.": (
         "test_cut_anywhere_and_reconnected_the_stream_is_the_log",
+        "test_cut_anywhere_and_across_restarts_the_stream_is_the_log",
+        "test_a_reader_may_leave_the_proxy_at_any_byte_and_come_back",
         "test_a_reader_may_leave_and_come_back_at_any_place",
     ),
     "A slow or stuck reader holds up neither the run nor other readers.": (
         "test_a_stuck_reader_holds_up_nobody",
+        "test_a_reader_that_stops_reading_is_cut_after_the_write_timeout",
+        "test_what_is_made_for_a_reader_at_once_is_bounded",
+    ),
+    "An idle reader costs no query, and its connection survives proxies.": (
+        "test_waiting_again_and_again_costs_no_look",
+        "test_keep_alives_hold_an_idle_stream_open_beyond_the_proxys_timeout",
+    ),
+    "A part of a run that ends or pauses is one log line, which holds nothing private.": (
+        "test_each_part_of_a_run_that_pauses_is_a_line",
+        "test_json_lines_say_what_became_of_runs_and_nothing_private",
     ),
     "Every call gets exactly one tool message, in call order, before the next model step.": (
         "test_every_random_run_keeps_every_promise",
@@ -63,6 +75,7 @@ INVARIANTS: Mapping[str, tuple[str, ...]] = {
     "Stopping a process cancels no run; another worker goes on.": (
         "test_a_run_goes_on_with_another_worker_after_a_stop",
         "test_cancelling_the_nursery_is_a_stop_without_grace",
+        "test_a_stop_with_many_streams_and_runs_loses_nothing",
     ),
     "Provider retries are bounded, cost no step, and reset partial text first.": (
         "test_a_failed_attempt_is_repeated_in_the_same_step",
@@ -84,9 +97,18 @@ INVARIANTS: Mapping[str, tuple[str, ...]] = {
     ),
     "Bad input of any shape is refused with a documented status and changes nothing.": (
         "test_bad_bodies_are_refused_and_change_nothing",
+        "test_a_body_above_the_limit_is_read_and_refused",
+        "test_without_identity_every_route_refuses",
+        "test_no_request_made_from_the_description_breaks_it",
+        "test_large_bodies_are_refused_and_change_nothing",
+    ),
+    "Refusals of the host's own pass through unchanged.": (
+        "test_errors_of_the_framework_pass_unchanged",
     ),
     "Things of another owner are answered like things that do not exist.": (
         "test_foreign_and_unknown_sessions_look_the_same",
+        "test_a_foreign_id_and_an_unknown_id_cannot_be_told_apart",
+        "test_foreign_and_unknown_runs_look_alike_and_states_are_told",
     ),
     "A question or approval is answered once; the frozen call runs once, exactly as approved.": (
         "test_every_random_pausing_run_keeps_every_promise",

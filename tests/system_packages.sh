@@ -1,11 +1,13 @@
 #!/bin/sh
-# Makes sure that the programs which the tests start are there: PostgreSQL's server, curl.
+# Makes sure that the programs which the tests start are there: PostgreSQL's server, curl,
+# nginx.
 set -eu
 
 missing=""
 command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 ||
     missing="$missing postgresql"
 command -v curl >/dev/null 2>&1 || missing="$missing curl"
+command -v nginx >/dev/null 2>&1 || [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
 [ -z "$missing" ] && exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

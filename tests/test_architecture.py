@@ -46,7 +46,14 @@ VALUES = {
     "rungent.text",
     "rungent.tools",
 }
-PUBLIC = VALUES | {"rungent", "rungent.llm", "rungent.store", "rungent.runtime", "rungent.access"}
+PUBLIC = VALUES | {
+    "rungent",
+    "rungent.llm",
+    "rungent.logs",
+    "rungent.store",
+    "rungent.runtime",
+    "rungent.access",
+}
 MAY_IMPORT = {
     "rungent.errors": set[str](),
     "rungent.ids": set[str](),
@@ -55,6 +62,7 @@ MAY_IMPORT = {
     "rungent.identity": {"rungent.text"},
     "rungent.catalog": {"rungent.text"},
     "rungent.events": {"rungent.frozen", "rungent.text"},
+    "rungent.logs": {"rungent.text"},
     "rungent.interactions": {"rungent.errors", "rungent.text"},
     "rungent.records": {"rungent.events", "rungent.frozen", "rungent.interactions"},
     "rungent.tools": {"rungent.identity", "rungent.interactions", "rungent.text"},

@@ -42,21 +42,25 @@ class Announcer:
         self._listener = listener
         self._lines: dict[str, _Line] = {}
 
-    def wake(self, run_id: str) -> None:
-        """Wake the followers of a run."""
-        self._feed.notify(run_id)
+    def wake(self, run_id: str, events: Sequence[Event]) -> None:
+        """Wake the followers of a run to the events of a commit."""
+        self._feed.notify(run_id, events)
 
     def inside(self, run_id: str) -> bool:
         """Whether the caller is the listener itself, at work on an event of this run."""
         line = self._lines.get(run_id)
         return line is not None and line.turn.locked() and run_id in _told_of.get()
 
-    async def announce(self, run_id: str, events: Sequence[Event] = ()) -> None:
-        """Tell of committed events, and of those that a cancelled caller left behind.
+    async def announce(self, run_id: str, events: Sequence[Event]) -> None:
+        """Wake the followers to the events of a commit, and tell the listener of them."""
+        self.wake(run_id, events)
+        await self.tell(run_id, events)
+
+    async def tell(self, run_id: str, events: Sequence[Event]) -> None:
+        """Tell the listener of committed events, and of those that a cancelled caller left behind.
 
         Inside the listener it returns at once: whoever called the listener tells of them next.
         """
-        self.wake(run_id)
         if self._listener is None:
             return
         line = self._lines.setdefault(run_id, _Line())

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from rungent._drive.hosts import call_host
 from rungent._drive.journal import Desk, facts_of
+from rungent._drive.run_log import log_part
 from rungent._drive.seal import seal
 from rungent._drive.supervisor import Supervisor
 from rungent._lifecycle.endings import cancel
@@ -88,6 +89,7 @@ class Doors:
             else:
                 self._supervisor.reserve(created.run, deps)
         if created.replaced is not None:
+            log_part(created.replaced.run, self._desk.worker)
             await self._announce(created.replaced)
         return _receipt(created.run)
 
@@ -215,6 +217,7 @@ class Doors:
             if commit.run.status is RunStatus.RUNNING:
                 self._supervisor.start(commit.run, deps, claim_events=commit.events)
             else:
+                log_part(commit.run, self._desk.worker)
                 await self._announce(commit)
         return run
 

@@ -19,6 +19,7 @@ from rungent._drive.initialise import initialise, resolve_deps
 from rungent._drive.journal import Desk, Journal
 from rungent._drive.model_step import model_step
 from rungent._drive.reconcile import reconcile
+from rungent._drive.run_log import log_part
 from rungent._drive.tool_call import earlier_result, run_tools
 from rungent._lifecycle.actions import (
     AskApproval,
@@ -48,7 +49,7 @@ class Drive:
     """A leased run being advanced by this process.
 
     `deps` is None when the runtime's provider has to be asked; `claim_events` are those of the
-    commit that claimed the run.
+    commit that claimed the run. `ended` is the run when somebody else in this process ended it.
     """
 
     desk: Desk
@@ -59,6 +60,8 @@ class Drive:
     claim_events: Sequence[Event] = ()
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     over: trio.Event = field(default_factory=trio.Event)
+    begun: float = field(default_factory=trio.current_time)
+    ended: Run | None = None
     journal: Journal = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +78,14 @@ class Drive:
     def owns_run(self) -> bool:
         """Whether the run is still this drive's to advance, as far as it knows."""
         return not self.journal.lost and self.journal.run.status is RunStatus.RUNNING
+
+    def log(self) -> None:
+        """Log how the drive left its run."""
+        run = self.ended or self.journal.run
+        code: str | None = None
+        if run.status is RunStatus.RUNNING:
+            code = "lost" if self.journal.lost else "released"
+        log_part(run, self.desk.worker, seconds=trio.current_time() - self.begun, code=code)
 
     async def advance(self) -> None:
         """Drive the run to its next pause or end.

@@ -124,7 +124,7 @@ class Journal:
     def follow(self, events: Sequence[Event]) -> None:
         """Take events to tell that another commit of this process added behind the drive's."""
         self._last_events += tuple(events)
-        self._desk.announcer.wake(self._run.id)
+        self._desk.announcer.wake(self._run.id, events)
 
     async def tell(self) -> None:
         """Tell the listener what it has not heard yet, in order."""
@@ -144,7 +144,7 @@ class Journal:
     async def _tell(self) -> None:
         events = list(self._untold)
         self._untold.clear()
-        await self._desk.announcer.announce(self._run.id, events)
+        await self._desk.announcer.tell(self._run.id, events)
 
     async def apply(self, outcome: Outcome) -> None:
         """Commit an outcome. Returns once it is stored and announced.
@@ -204,7 +204,7 @@ class Journal:
         self._run = self._stored_run = commit.run
         self.transcript.extend(commit.messages)
         self._untold.extend(commit.events)
-        self._desk.announcer.wake(commit.run.id)
+        self._desk.announcer.wake(commit.run.id, commit.events)
 
     async def _stop(self) -> NoReturn:
         self.lose()

@@ -18,6 +18,7 @@ import trio
 from rungent._drive.claims import claimed
 from rungent._drive.drive import CLEANUP_SECONDS, Drive
 from rungent._drive.journal import Desk
+from rungent._drive.run_log import log_part
 from rungent.agent import Agent
 from rungent.errors import NotFound, RuntimeBusy, ShuttingDown, StaleRun
 from rungent.events import Event
@@ -126,7 +127,7 @@ class Supervisor:
         The drive belongs to the runtime: it outlives the caller and sees none of the caller's
         context variables. After a stop the lease simply expires.
         """
-        self._desk.announcer.wake(run.id)
+        self._desk.announcer.wake(run.id, claim_events)
         if self._nursery is None or self._context is None:
             return
         reserved = self._reserved.pop(run.id, None)
@@ -151,6 +152,10 @@ class Supervisor:
         """Cancel the local drive of a run that this commit ended; it has the events told."""
         self._reserved.pop(ended.run.id, None)
         drive = self._drives.get(ended.run.id)
+        if drive is not None and drive.owns_run:
+            drive.ended = ended.run
+        else:
+            log_part(ended.run, self._desk.worker)
         if drive is not None:
             drive.journal.end(ended.events)
         return drive
@@ -254,6 +259,7 @@ class Supervisor:
                 await earlier.over.wait()
             await drive.advance()
         finally:
+            drive.log()
             drive.over.set()
             if self._drives.get(drive.run.id) is drive:
                 del self._drives[drive.run.id]

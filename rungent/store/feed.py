@@ -1,12 +1,16 @@
 """Following a run's log: wake-ups that say "look again", and streams that look.
 
-The store holds the events; a wake-up carries none. It is armed before looking, so nothing slips
-between, and a slow reader blocks nobody, because nothing is buffered for it.
+The store holds the events. A wake-up is armed before looking, so nothing slips between, and a slow
+reader blocks nobody, because nothing is buffered for it. Followers who look for the same thing at
+the same time share the look; one who knows that there is nothing new does not look at all. What
+this process committed comes with the wake-up, so that whoever keeps up need not look either.
 Source: docs/events.md#following.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 from weakref import WeakValueDictionary
 
@@ -19,7 +23,35 @@ from rungent.store.port import Store
 __all__ = ["EventFeed", "EventStream", "Until"]
 
 PAGE = 500
+# A new follower sees the beginning soon, however long the log.
+FIRST_PAGE = 100
+# How many commits a reader may hold on to by falling behind; then it looks.
+LINKS = 32
 Until = Literal["terminal"]
+
+
+@dataclass(eq=False)
+class Look:
+    """One read of the store under way, and what it found; None when whoever began it failed."""
+
+    over: trio.Event = field(default_factory=trio.Event)
+    found: Sequence[Event] | None = None
+
+
+@dataclass(eq=False)
+class News:
+    """What the followers of a run wait for until its log changes, and their looks meanwhile.
+
+    A look that began under these news has seen all that was stored before them: whoever holds
+    them and asks for the same may have its result. Once arrived, they are the committed `events`,
+    and `following` waits for what comes after those; without `following` one has to look.
+    """
+
+    links: int = 0
+    arrived: trio.Event = field(default_factory=trio.Event)
+    looks: dict[tuple[int, int], Look] = field(default_factory=dict[tuple[int, int], Look])
+    events: Sequence[Event] = ()
+    following: News | None = None
 
 
 class EventFeed:
@@ -28,7 +60,7 @@ class EventFeed:
     def __init__(self, store: Store) -> None:
         self._store = store
         # Weak, so that a run nobody follows any more leaves nothing behind.
-        self._changed: WeakValueDictionary[str, trio.Event] = WeakValueDictionary()
+        self._news: WeakValueDictionary[str, News] = WeakValueDictionary()
         self._closed = False
 
     @property
@@ -36,24 +68,31 @@ class EventFeed:
         """Whether streams end because the runtime drains."""
         return self._closed
 
-    def notify(self, run_id: str | None) -> None:
-        """Wake the followers of a run, or of every run for None."""
-        if run_id is not None:
-            changed = self._changed.pop(run_id, None)
-            if changed is not None:
-                changed.set()
-            return
-        waiting = list(self._changed.values())
-        self._changed.clear()
-        for changed in waiting:
-            changed.set()
+    def notify(self, run_id: str | None, events: Sequence[Event] = ()) -> None:
+        """Wake the followers of a run, or of every run for None.
 
-    def listen(self, run_id: str) -> trio.Event:
-        """An event that is set by the next notification; hold on to it while waiting."""
-        changed = self._changed.get(run_id)
-        if changed is None:
-            changed = self._changed[run_id] = trio.Event()
-        return changed
+        `events` are those of one commit: whoever has seen everything before them may take them.
+        """
+        if run_id is not None:
+            news = self._news.pop(run_id, None)
+            if news is None:
+                return
+            if events and news.links < LINKS:
+                news.events = events
+                news.following = self._news[run_id] = News(news.links + 1)
+            news.arrived.set()
+            return
+        waiting = list(self._news.values())
+        self._news.clear()
+        for news in waiting:
+            news.arrived.set()
+
+    def listen(self, run_id: str) -> News:
+        """What arrives with the next notification; hold on to it while waiting."""
+        news = self._news.get(run_id)
+        if news is None:
+            news = self._news[run_id] = News()
+        return news
 
     def open(self) -> None:
         """Let streams wait again."""
@@ -89,6 +128,9 @@ class EventStream:
         self._last_type: str | None = None
         self._buffer: list[Event] = []
         self._interrupted = False
+        # Listened to since before the last look, which saw the end of the log; else None.
+        self._news: News | None = None
+        self._page = FIRST_PAGE
 
     @property
     def last_seq(self) -> int:
@@ -100,27 +142,65 @@ class EventStream:
         """Whether the stream ended only because the runtime drains."""
         return self._interrupted
 
-    async def batch(self) -> list[Event]:
-        """The next events, at least one; an empty list means that the stream has ended.
+    async def batch(self) -> Sequence[Event]:
+        """The next events, at least one; an empty sequence means that the stream has ended.
 
-        Cancelling it loses nothing.
+        Cancelling it loses nothing, and waiting again costs nothing while there is no news.
         """
         while True:
-            changed = self._feed.listen(self._run_id)
-            events = await self._look(most=PAGE)
-            if events:
-                self._last_seq = events[-1].seq
-                self._last_type = events[-1].type
-                return events
-            if await self._ended():
-                return []
+            if (brought := self._brought()) is not None:
+                return brought
+            if self._news is None or self._news.arrived.is_set():
+                self._news = None
+                news = self._listen()
+                events = await self._look(news, most=self._page)
+                if events:
+                    self._took(events, news if len(events) < self._page else None)
+                    self._page = PAGE
+                    return events
+                if await self._ended():
+                    return ()
+                self._news = news
+            if self._last_type in TERMINAL_TYPES:
+                return ()
             if self._feed.closed:
                 self._interrupted = True
-                return []
-            await changed.wait()
+                return ()
+            await self._news.arrived.wait()
 
-    async def _look(self, *, most: int) -> list[Event]:
-        return await self._store.list_events(self._run_id, after=self._last_seq, limit=most)
+    def _brought(self) -> Sequence[Event] | None:
+        """The events that came with the news, if they are the next ones."""
+        news = self._news
+        if news is None or news.following is None or news.events[0].seq != self._last_seq + 1:
+            return None
+        self._took(news.events, news.following)
+        return news.events
+
+    def _took(self, events: Sequence[Event], news: News | None) -> None:
+        """Note events as delivered. `news` are held if they bring whatever comes behind these."""
+        self._last_seq, self._last_type = events[-1].seq, events[-1].type
+        # A question may be answered before it is delivered: only a new look says that the stream
+        # ends with it.
+        self._news = None if self._last_type == "interaction.requested" else news
+
+    def _listen(self) -> News:
+        return self._feed.listen(self._run_id)
+
+    async def _look(self, news: News, *, most: int) -> Sequence[Event]:
+        place = (self._last_seq, most)
+        while (others := news.looks.get(place)) is not None:
+            await others.over.wait()
+            if others.found is not None:
+                return others.found
+        look = news.looks[place] = Look()
+        try:
+            look.found = await self._store.list_events(
+                self._run_id, after=self._last_seq, limit=most
+            )
+            return look.found
+        finally:
+            del news.looks[place]
+            look.over.set()
 
     async def _ended(self) -> bool:
         """Whether nothing more is to come now; asked only when all stored events are delivered."""
@@ -128,7 +208,7 @@ class EventStream:
             run = await self._store.get_run(self._run_id)
             if run.event_seq > self._last_seq:
                 # They came since the last look, unless the log of an ended run was pruned.
-                return not run.active and not await self._look(most=1)
+                return not run.active and not await self._look(self._listen(), most=1)
             waiting = run.status is RunStatus.WAITING_INPUT and self._until != "terminal"
             return waiting or not run.active
         if self._last_type in TERMINAL_TYPES:
@@ -140,7 +220,8 @@ class EventStream:
 
     async def __anext__(self) -> Event:
         if not self._buffer:
-            self._buffer = await self.batch()
+            # A copy: what is found may be shared.
+            self._buffer = list(await self.batch())
             if not self._buffer:
                 raise StopAsyncIteration
             self._buffer.reverse()

@@ -17,18 +17,18 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from rungent import Identity
-from rungent.asgi.event_stream import StreamBroken
+from rungent.asgi.event_stream import CHUNK_BYTES, StreamBroken
 from rungent.events import Event
 from rungent.llm import ModelCompleted, TextDelta
 from rungent.records import RunStatus
 from rungent.store import MemoryStore, Store
 from rungent.store.port import Commit
-from rungent.testing import Delay
+from rungent.testing import Delay, ScriptedModel
 from rungent.testing.asgi import AsgiStream
 from rungent.testing.scripted import Response
 from rungent.testing.sse import SseFrame, SseReader
 from rungent.testing.store_samples import OWNER, create_running, step
-from tests.asgi.apps import GatedModel, World, detail, world
+from tests.asgi.apps import GatedModel, World, app_of, detail, runtime_with, world
 
 
 def stream_path(run_id: str, query: str = "") -> str:
@@ -114,6 +114,57 @@ async def test_the_keep_alive_interval_is_the_hosts(autojump_clock: MockClock) -
             start = trio.current_time()
             await SseReader().frames(stream, 3)
             assert trio.current_time() - start == pytest.approx(4)
+
+
+async def test_padding_follows_the_start_and_every_keep_alive(autojump_clock: MockClock) -> None:
+    script: list[Response] = [[TextDelta("a"), Delay(40), ModelCompleted()]]
+    silent = {"model_wait_progress_after_seconds": 9999}
+    async with world(script, padding_bytes=2000, runtime_options=silent) as w:
+        run_id = await w.started()
+        plain = await log(w, run_id)
+        async with following(w, run_id, f"?after_seq={len(plain)}") as stream:
+            chunks = [chunk async for chunk in stream]
+        padding = b":" + b" " * 2000 + b"\n\n"
+        assert chunks[0] == b"retry: 1000\n\n" + padding
+        quiet = [chunk for chunk in chunks if b"keep-alive" in chunk]
+        assert quiet == [b": keep-alive\n\n" + padding] * len(quiet)
+        assert len(quiet) >= 2
+        assert b"".join(chunks).count(padding) == 1 + len(quiet)
+        assert (
+            seqs(SseReader().feed(b"".join(chunks))) == seqs(await whole(w, run_id))[len(plain) :]
+        )
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**20 + 1])
+def test_padding_has_bounds(wrong: int) -> None:
+    with pytest.raises(ValueError, match="padding_bytes"):
+        app_of(runtime_with(ScriptedModel([])), padding_bytes=wrong)
+
+
+async def test_a_stream_is_never_compressed(autojump_clock: MockClock) -> None:
+    async with world(["Rome. " * 2000]) as w:
+        run_id = await w.started()
+        await w.ended(run_id)
+        headers = {"Accept-Encoding": "gzip, deflate, br, zstd"}
+        answer = await w.client.request("GET", stream_path(run_id), headers=headers)
+        assert "content-encoding" not in answer.headers
+        assert b'"type":"run.completed"' in answer.body
+
+
+async def test_what_is_made_for_a_reader_at_once_is_bounded(autojump_clock: MockClock) -> None:
+    script: list[Response] = [
+        [part for _ in range(60) for part in (TextDelta("x" * 10_000), Delay(1))]
+        + [ModelCompleted()]
+    ]
+    async with world(script) as w:
+        run_id = await w.started()
+        await w.ended(run_id)
+        async with following(w, run_id) as stream:
+            chunks = [chunk async for chunk in stream]
+        largest = max(len(json.dumps(event)) for event in await log(w, run_id))
+        assert max(map(len, chunks)) < CHUNK_BYTES + largest + 100
+        assert len(chunks) > 5
+        assert seqs(SseReader().feed(b"".join(chunks))) == [e["seq"] for e in await log(w, run_id)]
 
 
 @pytest.mark.parametrize(

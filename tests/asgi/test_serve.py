@@ -22,6 +22,7 @@ from rungent.asgi import create_app, load_app, serve
 from rungent.llm import ModelCompleted, TextDelta
 from rungent.sqlalchemy import SQLAlchemyStore
 from rungent.testing import ScriptedModel
+from rungent.testing.asgi import AsgiApp
 from tests.asgi.apps import GatedModel, app_of, identify, runtime_with
 from tests.asgi.test_application import CrashingStore
 from tests.asgi.wire import Wire, connect
@@ -33,15 +34,17 @@ PATIENCE = 20
 
 @asynccontextmanager
 async def serving(
-    runtime: Runtime, shutdown: trio.Event | None = None, **options: Any
+    runtime: Runtime,
+    shutdown: trio.Event | None = None,
+    app: AsgiApp | None = None,
+    **options: Any,
 ) -> AsyncGenerator[str]:
     """The URL of a server that ends in order when the body is left."""
     shutdown = trio.Event() if shutdown is None else shutdown
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            run = partial(
-                serve, app_of(runtime), runtime=runtime, port=0, shutdown=shutdown, **options
-            )
+            served = app or app_of(runtime)
+            run = partial(serve, served, runtime=runtime, port=0, shutdown=shutdown, **options)
             yield await nursery.start(run)
             shutdown.set()
 
@@ -133,6 +136,18 @@ async def test_a_run_that_outlasts_the_grace_is_left_to_the_next_worker() -> Non
     assert (run.status, run.lease) == ("running", None)
 
 
+async def test_a_connection_that_is_kept_for_later_does_not_hold_the_process() -> None:
+    runtime = runtime_with(ScriptedModel([]))
+    with trio.fail_after(PATIENCE):
+        async with (
+            AsyncExitStack() as clients,
+            # Longer than the test may take: only an end at once passes.
+            serving(runtime, graceful_timeout=PATIENCE * 2) as url,
+        ):
+            idle = await clients.enter_async_context(connect(url))
+            assert (await idle.request("GET", "/sessions")).status == 200
+
+
 async def test_a_reader_that_stopped_reading_does_not_hold_the_process() -> None:
     text = "x" * 1_000_000
     script = [[TextDelta(text) for _ in range(30)] + [ModelCompleted()]]
@@ -149,6 +164,31 @@ async def test_a_reader_that_stopped_reading_does_not_hold_the_process() -> None
         # The server ended while this connection was open and full.
         with pytest.raises((h11.RemoteProtocolError, OSError, trio.BrokenResourceError)):
             await read_to_end(stuck)
+
+
+async def test_a_reader_that_stops_reading_is_cut_after_the_write_timeout() -> None:
+    text = "x" * 1_000_000
+    script = [[TextDelta(text) for _ in range(30)] + [ModelCompleted()]]
+    runtime = runtime_with(ScriptedModel(script))
+    app, given_up = app_of(runtime), trio.Event()
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await app(scope, receive, send)
+        finally:
+            if scope.get("query_string") == b"after_seq=1":
+                given_up.set()
+
+    async with serving(runtime, app=watched, write_timeout=0.5) as url:
+        async with connect(url) as wire:
+            run_id = await start_run(wire)
+        async for _ in runtime.stream_events(run_id, identity=ADA):
+            pass
+        async with connect(url, receive_buffer=4096) as stuck, connect(url) as healthy:
+            await stuck.send("GET", f"/runs/{run_id}/events/stream?after_seq=1")
+            # Nothing else ends it: the client stays, and so does the server.
+            await given_up.wait()
+            assert (await healthy.request("GET", "/sessions")).status == 200
 
 
 async def test_a_crash_of_the_runtime_ends_the_server_with_its_reason() -> None:

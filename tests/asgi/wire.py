@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -66,6 +67,13 @@ class Wire:
         while (event := self.state.next_event()) is h11.NEED_DATA:
             self.state.receive_data(await self.stream.receive_some())
         return event
+
+
+@asynccontextmanager
+async def connect_to_file(path: Path) -> AsyncGenerator[Wire]:
+    """A connection to a server that listens on a socket in the file system."""
+    async with await trio.open_unix_socket(str(path)) as stream:
+        yield Wire(stream, h11.Connection(h11.CLIENT))
 
 
 @asynccontextmanager
