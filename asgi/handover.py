@@ -14,9 +14,8 @@ from typing import Any, cast
 from quart import Request
 from werkzeug.exceptions import InternalServerError
 
-from rungent.asgi.host import ContextFactory, called
+from rungent.asgi.host import called
 from rungent.identity import Identity
-from rungent.records import Run, Session
 
 __all__ = ["Handover", "Tape", "below", "handed_context", "handed_identity"]
 
@@ -81,20 +80,20 @@ def handed_identity(request: Request) -> Identity | None:
 
 
 def handed_context(
-    factory: ContextFactory | Callable[..., Any],
+    factory: Callable[..., Any],
     *,
     call: Call = called,
     passing: tuple[type[Exception], ...] = (),
-) -> ContextFactory:
+) -> Callable[..., Awaitable[Mapping[str, Any]]]:
     """A context factory that gives the host's factory the host's own request.
 
     `call` calls it where the host runs. Exceptions in `passing` are noted in the handover.
     """
 
-    async def context(request: Request, session: Session, run: Run | None) -> Mapping[str, Any]:
+    async def context(request: Request, *about: object) -> Mapping[str, Any]:
         handover = _handover(request)
         try:
-            deps = await call(factory, handover.request, session, run)
+            deps = await call(factory, handover.request, *about)
         except passing as error:
             handover.passing = error
             # Any answer does, for nobody gets it; this kind makes no noise.

@@ -124,6 +124,21 @@ INVARIANTS: Mapping[str, tuple[str, ...]] = {
     "A cancel from any process stops the tool within a second.": (
         "test_a_cancel_in_another_worker_stops_the_tool_within_a_second",
     ),
+    "An external agent that can ask executes no call without the consent it needs, and one per consent.": (
+        "test_a_client_that_can_ask_is_asked_before_anything_is_done",
+        "test_whoever_does_not_approve_declined",
+        "test_an_answer_counts_once",
+        "test_no_changed_byte_passes",
+    ),
+    "A notification of an external agent executes nothing.": (
+        "test_a_notification_executes_nothing",
+        "test_no_notification_executes_anything",
+    ),
+    "What the official suites expect of the tools that external agents call is what they get.": (
+        "test_the_stable_suite_finds_nothing_unexpected",
+        "test_the_newest_suite_finds_nothing_unexpected",
+        "test_the_tasks_extension_is_what_the_newest_suite_expects",
+    ),
     "An external task is completed exactly once.": (
         "test_a_completion_counts_once",
         "test_of_completions_at_the_same_instant_one_counts",

@@ -86,6 +86,11 @@ MAY_IMPORT = {
 }
 PURE = ("rungent._lifecycle", "rungent.interactions", "rungent.tools", "rungent.verify")
 PURE_MODULES = {
+    "rungent.asgi.mcp.catalog",
+    "rungent.asgi.mcp.elicitation",
+    "rungent.asgi.mcp.eras",
+    "rungent.asgi.mcp.messages",
+    "rungent.asgi.mcp.results",
     "rungent.records",
     "rungent.events",
     "rungent.text",
@@ -102,7 +107,7 @@ ONLY_IN = {
         "rungent.asgi.trio_run",
         "rungent.persistence.executors",
     ),
-    "fastapi": ("rungent.asgi.fastapi_router",),
+    "fastapi": ("rungent.asgi.fastapi_router", "rungent.asgi.mcp.fastapi_router"),
     "httpx": ("rungent.llm.openai", "rungent.demo"),
     "quart": ("rungent.asgi", "rungent.demo"),
     "quart_trio": ("rungent.asgi", "rungent.demo"),
@@ -111,7 +116,7 @@ ONLY_IN = {
     "questionary": ("rungent.demo",),
     "rich": ("rungent.demo",),
     "pytest": ("rungent.testing",),
-    "starlette": ("rungent.asgi.fastapi_router",),
+    "starlette": ("rungent.asgi.fastapi_router", "rungent.asgi.mcp.fastapi_router"),
 }
 
 
@@ -217,6 +222,7 @@ def test_top_level_holds_the_fixed_folders_and_project_files_only() -> None:
         "rungent.asgi",
         "rungent.fastapi",
         "rungent.llm",
+        "rungent.mcp",
         "rungent.sqlalchemy",
         "rungent.store",
     ],
@@ -245,6 +251,7 @@ def test_the_canonical_imports_work() -> None:
     from rungent.asgi.embed import Embedded
     from rungent.fastapi import create_router
     from rungent.llm import OpenAICompatibleModel
+    from rungent.mcp import create_mcp_asgi, create_mcp_blueprint
     from rungent.sqlalchemy import RungentBase, SQLAlchemyStore
     from rungent.store import MemoryStore
     from rungent.testing import ScriptedModel
@@ -268,6 +275,8 @@ def test_the_canonical_imports_work() -> None:
             ToolResult,
             create_app,
             create_blueprint,
+            create_mcp_asgi,
+            create_mcp_blueprint,
             create_router,
             tool,
         )

@@ -38,7 +38,7 @@ def files(authority: trustme.CA, tmp_path: Path) -> Tls:
 
 def trusting(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    authority.configure_trust(context)
+    authority.configure_trust(context)  # pyright: ignore[reportUnknownMemberType]
     return context
 
 
@@ -103,7 +103,8 @@ async def test_clients_must_show_a_certificate_when_an_authority_is_given(
             with pytest.raises(httpx.TransportError):
                 await stranger.get("/sessions")
         known = trusting(authority)
-        authority.issue_cert("client@example.org").configure_cert(known)
+        card = authority.issue_cert("client@example.org")
+        card.configure_cert(known)  # pyright: ignore[reportUnknownMemberType]
         async with client_of(url, known) as client:
             assert (await client.get("/sessions")).status_code == 200
 

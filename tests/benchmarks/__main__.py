@@ -9,7 +9,7 @@ import sys
 import trio
 from rich.console import Console
 
-NAMES = ("loop", "streaming", "latency", "append", "followers", "replay")
+NAMES = ("loop", "streaming", "latency", "append", "followers", "replay", "mcp")
 
 
 async def main(names: list[str]) -> None:

@@ -110,7 +110,7 @@ async def test_workers_speak_https_and_log_and_pace_as_the_command_says(tmp_path
         str(tmp_path / "both.pem")
     )
     trust = ssl.create_default_context()
-    authority.configure_trust(trust)
+    authority.configure_trust(trust)  # pyright: ignore[reportUnknownMemberType]
     options = ["--workers", "2", "--certfile", "both.pem", "--log-format", "json"]
     pace = ["--keepalive", "0.1", "--padding", "300"]
     async with served(tmp_path, *options, *pace) as (url, logged):

@@ -1,0 +1,1 @@
+"""A host that lets external agents sign in: an authorization server beside an MCP endpoint."""

@@ -1,0 +1,1 @@
+"""The MCP adapter, judged from outside and from inside."""
