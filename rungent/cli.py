@@ -1,4 +1,4 @@
-"""The command line: `rungent demo`, `serve`, `verify` and `db`. Source: docs/cli.md.
+"""The command line: `rungent demo`, `serve`, `verify`, `db` and those for tests. Source: docs/cli.md.
 
 Exit codes: 0 success, 1 the work failed, 2 wrong usage.
 """
@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+
+from rungent.testing_commands import add_testing_commands
 
 __all__ = ["main"]
 
@@ -65,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     _add_db(commands.add_parser("db", help="look after a database"))
+    add_testing_commands(commands)
     return parser
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import secrets
+import random
 import string
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Literal
 
-__all__ = ["IdPrefix", "Now", "new_call_id", "new_id", "system_now"]
+__all__ = ["IdPrefix", "Now", "ids_from", "new_call_id", "new_id", "system_now"]
 
 IdPrefix = Literal["ses_", "run_", "evt_", "msg_", "int_", "wrk_", "mcp_"]
 Now = Callable[[], datetime]
@@ -18,19 +19,32 @@ _UUID_VERSION_4 = 0x4 << 76 | 0x2 << 62
 _UUID_RANDOM = ~(0xF << 76 | 0x3 << 62)
 _CALL_ALPHABET = string.ascii_letters + string.digits
 _CALL_LENGTH = 9
+_SYSTEM = random.SystemRandom()
+_source: ContextVar[random.Random] = ContextVar("rungent_ids", default=_SYSTEM)
+
+
+@contextmanager
+def ids_from(source: random.Random) -> Generator[None]:
+    """Draw the ids made inside the block from `source`: for plays that must be repeatable."""
+    before = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(before)
 
 
 def new_id(prefix: IdPrefix) -> str:
     """An opaque id: the prefix and the 32 hex digits of a random UUID."""
     # What uuid.uuid4().hex is, at a third of its price.
-    number = int.from_bytes(os.urandom(16), "big")
+    number = _source.get().getrandbits(128)
     return f"{prefix}{number & _UUID_RANDOM | _UUID_VERSION_4:032x}"
 
 
 def new_call_id(taken: Container[str] = ()) -> str:
     """A tool-call id of nine characters `[A-Za-z0-9]` that is not in `taken`."""
+    source = _source.get()
     while True:
-        made = "".join(secrets.choice(_CALL_ALPHABET) for _ in range(_CALL_LENGTH))
+        made = "".join(source.choice(_CALL_ALPHABET) for _ in range(_CALL_LENGTH))
         if made not in taken:
             return made
 

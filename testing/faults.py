@@ -18,6 +18,7 @@ from typing_extensions import override
 from rungent.runtime import Runtime
 from rungent.store import Store
 from rungent.testing.faulty_store import Fault, FaultyStore, InjectedFault, WorkerGone
+from rungent.testing.task_steps import TaskSteps
 
 __all__ = [
     "CRASHES",
@@ -156,7 +157,7 @@ async def _worker(
     in_step = point is not None and point.fault is Fault.CRASH_IN_STEP
     faults = {} if point is None or in_step else {point.number: point.fault}
     store = FaultyStore(scenario.store, faults, stall_seconds=stall_seconds)
-    steps = _Steps(point.number if point is not None and in_step else None, store.crash)
+    steps = TaskSteps(point.number if point is not None and in_step else None, store.crash)
     async with trio.open_nursery() as nursery:
         over = trio.CancelScope()
         nursery.start_soon(_doomed, scenario, store, steps, over)
@@ -166,7 +167,7 @@ async def _worker(
 
 
 async def _doomed(
-    scenario: Scenario, store: FaultyStore, steps: _Steps, over: trio.CancelScope
+    scenario: Scenario, store: FaultyStore, steps: TaskSteps, over: trio.CancelScope
 ) -> None:
     """The worker that may be hit: of one that crashed nothing is left, no error either."""
     scope = trio.CancelScope()
@@ -198,35 +199,3 @@ async def _work(scenario: Scenario, store: Store) -> None:
         await nursery.start(runtime.serve)
         await scenario.client(runtime)
         await runtime.stop()
-
-
-class _Steps(trio.abc.Instrument):
-    """Counts the steps of a task and all its descendants, and crashes in the one it is told."""
-
-    def __init__(self, crash_at: int | None, crash: Callable[[], None]) -> None:
-        self.count = 0
-        self._crash_at = crash_at
-        self._crash = crash
-        self._tasks: set[trio.lowlevel.Task] = set()
-
-    def watch(self, task: trio.lowlevel.Task) -> None:
-        """Count this task too."""
-        self._tasks.add(task)
-
-    @override
-    def task_spawned(self, task: trio.lowlevel.Task) -> None:
-        nursery = task.parent_nursery
-        if nursery is not None and nursery.parent_task in self._tasks:
-            self._tasks.add(task)
-
-    @override
-    def task_exited(self, task: trio.lowlevel.Task) -> None:
-        self._tasks.discard(task)
-
-    @override
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        if task not in self._tasks:
-            return
-        self.count += 1
-        if self.count == self._crash_at:
-            self._crash()

@@ -35,6 +35,7 @@ PARTS: dict[str, list[list[str]]] = {
         [PYTHON, "-m", "mypy"],
         [PYTHON, "-m", "pyright"],
     ],
+    "mutations": [[PYTHON, "-m", "tests.mutations"]],
     "wheel": [
         [PYTHON, "-m", "tests.packaging"],
     ],
@@ -48,7 +49,7 @@ PARTS: dict[str, list[list[str]]] = {
 }
 # Two cores: the tests with databases on one, the other Python parts on the other. The SDK's part
 # mostly waits for files and downloads.
-BESIDE = (("tests", "style", "types", "wheel"), ("sdk",))
+BESIDE = (("tests", "style", "types", "mutations", "wheel"), ("sdk",))
 
 
 def main(names: list[str]) -> int:

@@ -81,7 +81,7 @@ MAY_IMPORT = {
     | {"rungent._lifecycle", "rungent.creation", "rungent.llm", "rungent.store"},
     "rungent.asgi": PUBLIC,
     "rungent.persistence": PUBLIC | {"rungent.verify"},
-    "rungent.testing": PUBLIC | {"rungent.asgi"},
+    "rungent.testing": PUBLIC | {"rungent.asgi", "rungent.sqlalchemy", "rungent.verify"},
     "rungent.verify": {"rungent.events", "rungent.records"},
 }
 PURE = ("rungent._lifecycle", "rungent.interactions", "rungent.tools", "rungent.verify")
@@ -112,7 +112,7 @@ ONLY_IN = {
     "quart": ("rungent.asgi", "rungent.demo"),
     "quart_trio": ("rungent.asgi", "rungent.demo"),
     "hypercorn": ("rungent.asgi", "rungent.demo"),
-    "sqlalchemy": ("rungent.persistence", "rungent.demo"),
+    "sqlalchemy": ("rungent.persistence", "rungent.demo", "rungent.testing.stores"),
     "questionary": ("rungent.demo",),
     "rich": ("rungent.demo",),
     "pytest": ("rungent.testing",),
@@ -254,11 +254,13 @@ def test_the_canonical_imports_work() -> None:
     from rungent.mcp import create_mcp_asgi, create_mcp_blueprint
     from rungent.sqlalchemy import RungentBase, SQLAlchemyStore
     from rungent.store import MemoryStore
-    from rungent.testing import ScriptedModel
+    from rungent.testing import BaselineCase, BaselineSuite, ScriptedModel, run_baseline
 
     assert all(
         (
             Agent,
+            BaselineCase,
+            BaselineSuite,
             DeferredRequest,
             Embedded,
             Identity,
@@ -278,6 +280,7 @@ def test_the_canonical_imports_work() -> None:
             create_mcp_asgi,
             create_mcp_blueprint,
             create_router,
+            run_baseline,
             tool,
         )
     )

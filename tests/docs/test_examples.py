@@ -84,7 +84,7 @@ def test_shell_blocks_use_make_targets_that_exist() -> None:
 def test_shell_blocks_use_commands_and_options_that_exist(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    commands = ("demo", "serve", "verify", "db check", "db prune")
+    commands = ("demo", "serve", "verify", "db check", "db prune", "sim", "baseline", "doctor")
     known = {command: demo_options(command, capsys) for command in commands}
     for name, words in shell_commands():
         for argument in words:

@@ -312,7 +312,9 @@ def test_tables_are_listed() -> None:
     assert listed == set(RungentBase.metadata.tables)
 
 
-@pytest.mark.parametrize("command", ["demo", "serve", "verify", "db check", "db prune"])
+@pytest.mark.parametrize(
+    "command", ["demo", "serve", "verify", "db check", "db prune", "sim", "baseline"]
+)
 def test_command_line_options_are_listed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])

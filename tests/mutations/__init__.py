@@ -1,0 +1,1 @@
+"""Deliberate bugs in a copy of the package, and the simulation that must find them."""

@@ -1,0 +1,1 @@
+"""Plays of whole systems: our own scenarios, and the tools that play them."""

@@ -1,0 +1,1 @@
+"""The testing kit itself: stages, fixtures, scripts, cancels everywhere."""
