@@ -67,4 +67,4 @@ class Use:
         await self._lifespan.enter()
 
     async def __aexit__(self, *_: object) -> None:
-        await self._lifespan.leave()
+        await self._lifespan.leave()  # noqa: ASYNC102 - shielded there, bounded by the last statement
