@@ -6,6 +6,7 @@ more than SQLite's own work. Source: docs/persistence.md#group-commit.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -47,6 +48,10 @@ CHANGED = (
 
 APPENDED = ("event_seq", "version", "updated_at")
 """The columns that change with every commit: all of them where only the log grows."""
+
+
+CAN_RETURN = sqlite3.sqlite_version_info >= (3, 35)
+"""Whether SQLite knows RETURNING."""
 
 
 class Contested(Exception):
@@ -119,6 +124,9 @@ class SqliteBulk:
     def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
         """Grow, and look: nobody else can write in between."""
         rows = [{**each, "moment": _time_text(each["moment"])} for each in growth]
+        if len(rows) == 1 and CAN_RETURN:
+            statement = f"{_GROW_SESSIONS} RETURNING message_count"
+            return {rows[0]["key"]: connection.exec_driver_sql(statement, rows[0]).scalar_one()}
         connection.exec_driver_sql(_GROW_SESSIONS, rows)
         grown = sessions.c.id.in_([each["key"] for each in growth])
         counts = connection.execute(select(sessions.c.id, sessions.c.message_count).where(grown))

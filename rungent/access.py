@@ -81,16 +81,22 @@ class Access:
 
 
 class OwnedStream:
-    """An event stream that checks once that its reader owns the run."""
+    """An event stream that checks once that its reader owns the run, unless that is known."""
 
     def __init__(
-        self, access: Access, stream: EventStream, run_id: str, identity: Identity
+        self,
+        access: Access,
+        stream: EventStream,
+        run_id: str,
+        identity: Identity,
+        *,
+        checked: bool = False,
     ) -> None:
         self._access = access
         self._stream = stream
         self._run_id = run_id
         self._identity = identity
-        self._checked = False
+        self._checked = checked
 
     @property
     def interrupted(self) -> bool:

@@ -6,7 +6,7 @@ Each event of a run makes several copies of records that were checked when they 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import override
@@ -18,6 +18,12 @@ class Frozen(BaseModel):
     """A value that never changes and has no fields but its own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    _names: ClassVar[set[str]] = set()
+
+    @override
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        cls._names = set(cls.model_fields)
 
     @classmethod
     def unchecked(cls, values: dict[str, Any]) -> Self:
@@ -25,7 +31,8 @@ class Frozen(BaseModel):
         made = object.__new__(cls)
         fill = object.__setattr__
         fill(made, "__dict__", values)
-        fill(made, "__pydantic_fields_set__", set(values))
+        # One set for all: nothing changes it, because nothing can be set.
+        fill(made, "__pydantic_fields_set__", cls._names)
         fill(made, "__pydantic_extra__", None)
         fill(made, "__pydantic_private__", None)
         return made

@@ -44,7 +44,11 @@ def new_call_id(taken: Container[str] = ()) -> str:
     """A tool-call id of nine characters `[A-Za-z0-9]` that is not in `taken`."""
     source = _source.get()
     while True:
-        made = "".join(source.choice(_CALL_ALPHABET) for _ in range(_CALL_LENGTH))
+        # Many more bits than the alphabet needs: every character is as likely as the others.
+        number, made = source.getrandbits(128), ""
+        for _ in range(_CALL_LENGTH):
+            number, place = divmod(number, len(_CALL_ALPHABET))
+            made += _CALL_ALPHABET[place]
         if made not in taken:
             return made
 

@@ -308,8 +308,8 @@ class Runtime:
         The identity is checked by the first read, which raises NotFound. Leaving the iterator at
         any point affects nothing.
         """
-        after = _checked_seq(after_seq)
-        return OwnedStream(self._access, self._feed.follow(run_id, after, until), run_id, identity)
+        stream = self._feed.follow(run_id, _checked_seq(after_seq), until)
+        return OwnedStream(self._access, stream, run_id, identity)
 
     def stream_run(
         self,
@@ -335,7 +335,8 @@ class Runtime:
                 idempotency_key=idempotency_key,
                 if_active=if_active,
             )
-            return self.stream_events(receipt.run_id, identity=identity)
+            stream = self._feed.follow(receipt.run_id, 0)
+            return OwnedStream(self._access, stream, receipt.run_id, identity, checked=True)
 
         return OpeningStream(begin)
 
@@ -356,7 +357,8 @@ class Runtime:
         async def begin() -> OwnedStream:
             before = await self.get_run(run_id, identity=identity)
             await self.submit_response(run_id, interaction_id, value, identity=identity, deps=deps)
-            return self.stream_events(run_id, identity=identity, after_seq=before.event_seq)
+            stream = self._feed.follow(run_id, before.event_seq)
+            return OwnedStream(self._access, stream, run_id, identity, checked=True)
 
         return OpeningStream(begin)
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Unpack
 
 import trio
+import trio.testing
 from pydantic import JsonValue
 
 from rungent.agent import Agent
@@ -119,4 +120,7 @@ def _client(runtime: Runtime, keepalive_seconds: float) -> AsgiClient:
 
 async def _read(stream: AsyncIterator[Event]) -> list[Event]:
     await trio.lowlevel.checkpoint()
-    return [event async for event in stream]
+    events = [event async for event in stream]
+    # The reader may have been faster than whoever tells the listener.
+    await trio.testing.wait_all_tasks_blocked()
+    return events

@@ -46,8 +46,7 @@ async def model_step(drive: DriveContext) -> Outcome:
     outcome: Outcome | None = None
     with trio.move_on_after(math.inf if total is None else total) as step_scope:
         async with trio.open_nursery() as nursery:
-            step = _Step(drive, step_scope)
-            nursery.start_soon(step.pen.run)
+            step = _Step(drive, step_scope, nursery)
             nursery.start_soon(step.silence.run)
             outcome = await step.run()
             async with drive.journal.turn:
@@ -59,12 +58,12 @@ async def model_step(drive: DriveContext) -> Outcome:
 class _Step:
     """The state of one step: text so far, silence so far, repetitions so far."""
 
-    def __init__(self, drive: DriveContext, scope: trio.CancelScope) -> None:
+    def __init__(self, drive: DriveContext, scope: trio.CancelScope, nursery: trio.Nursery) -> None:
         options = drive.desk.options
         self._drive = drive
         self._scope = scope
         self._echo: Echo | None = None
-        self.pen = Pen(self._write)
+        self.pen = Pen(self._write, lambda: nursery.start_soon(self.pen.run))
         self.silence = Silence(
             self._tick,
             after=options.model_wait_progress_after_seconds,

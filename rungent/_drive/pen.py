@@ -16,14 +16,17 @@ __all__ = ["Pen"]
 
 
 class Pen:
-    """Collects text with `put` and writes it from its own task, `run`.
+    """Collects text with `put` and writes it from its own task, `run`, which `start` starts.
 
     White space before the first visible character is dropped. `text` is all text since the last
     `drop`, `shown` says whether any of it was written.
     """
 
-    def __init__(self, write: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self, write: Callable[[str], Awaitable[None]], start: Callable[[], object]
+    ) -> None:
         self._write = write
+        self._start: Callable[[], object] | None = start
         self._pieces: list[str] = []
         self._waiting: list[str] = []
         self._wake = trio.Event()
@@ -45,6 +48,10 @@ class Pen:
         clean = storable(text)
         self._pieces.append(clean)
         self._waiting.append(clean)
+        if self._start is not None:
+            # Only now: many steps have no text.
+            self._start()
+            self._start = None
         self._wake.set()
 
     async def run(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rungent.agent import Agent
 from rungent.catalog import Catalog
@@ -23,8 +23,7 @@ from rungent.records import (
 __all__ = ["Facts", "MessageDraft", "Transition", "event", "with_calls", "with_state"]
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What decisions depend on besides the run: its agent, the bounds and the texts.
 
     `now` is the moment of the decision, an aware UTC datetime; `interaction_id` is a fresh id for
