@@ -1,6 +1,6 @@
 # Two commands do everything: `make demo` runs the example, `make test` passes the tests.
 # Both set up what they need: a virtual environment in .venv, Python packages, and (for the
-# tests) PostgreSQL from the system's packages.
+# tests) PostgreSQL and Chromium from the system's packages.
 
 PYTHON ?= python3
 VENV := .venv

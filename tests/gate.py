@@ -1,4 +1,4 @@
-"""The gate: style, types, tests with coverage, the built wheel, and the browser SDK.
+"""The gate: style, types, tests with coverage, the wheel, the browser SDK, and the demo's page.
 
 `python -m tests.gate` runs everything; `python -m tests.gate types` runs one part.
 """
@@ -21,11 +21,12 @@ FLAKE8_ASYNC = ["--enable", "ASYNC1,ASYNC2,ASYNC3", "--disable", "ASYNC114,ASYNC
 DATABASE_TESTS = [
     f"tests/{name}" for name in ("kills", "migrations", "persistence", "recovery", "store")
 ]
+PAGE_TESTS = ["tests/page"]
 TEST = [PYTHON, "-m", "coverage", "run", "-m", "pytest"]
 
 PARTS: dict[str, list[list[str]]] = {
     "databases": [[*TEST, *DATABASE_TESTS]],
-    "tests": [[*TEST, *(f"--ignore={folder}" for folder in DATABASE_TESTS)]],
+    "tests": [[*TEST, *(f"--ignore={folder}" for folder in DATABASE_TESTS + PAGE_TESTS)]],
     "style": [
         [PYTHON, "-m", "ruff", "check", "."],
         [PYTHON, "-m", "ruff", "format", "--check", "."],
@@ -42,26 +43,29 @@ PARTS: dict[str, list[list[str]]] = {
     "sdk": [
         [PYTHON, "-m", "tests.sdk.check"],
     ],
+    "page": [
+        [PYTHON, "-m", "tests.page.check"],
+        [PYTHON, "-m", "pytest", *PAGE_TESTS],
+    ],
     "coverage": [
         [PYTHON, "-m", "coverage", "combine", "--quiet"],
         [PYTHON, "-m", "coverage", "report", "--fail-under", "90", "--format", "total"],
     ],
 }
-# Two cores: the tests with databases on one, the other Python parts on the other. The SDK's part
-# mostly waits for files and downloads.
-BESIDE = (("tests", "style", "types", "mutations", "wheel"), ("sdk",))
+# Two cores, two lanes of about the same length; coverage is counted when both are through.
+SHOWN = ("databases", "wheel", "sdk", "page")
+BESIDE = ("tests", "style", "types", "mutations")
 
 
 def main(names: list[str]) -> int:
     """Run the named parts, or all; returns 1 if any failed, after running every one."""
     wanted = names or list(PARTS)
     with ThreadPoolExecutor() as threads:
-        lanes = [[name for name in lane if name in wanted] for lane in BESIDE]
-        beside = [threads.submit(_captured, lane) for lane in lanes]
-        failed = _shown([name for name in wanted if name == "databases"])
-        for output, failed_beside in [lane.result() for lane in beside]:
-            print(output, flush=True)
-            failed += failed_beside
+        beside = threads.submit(_captured, [name for name in BESIDE if name in wanted])
+        failed = _shown([name for name in SHOWN if name in wanted])
+        output, failed_beside = beside.result()
+    print(output, flush=True)
+    failed += failed_beside
     failed += _shown([name for name in wanted if name == "coverage"])
     if failed:
         print(f"failed: {', '.join(failed)}", flush=True)

@@ -147,4 +147,17 @@ INVARIANTS: Mapping[str, tuple[str, ...]] = {
         "test_any_cut_and_repetition_gives_the_same_state",
         "test_the_end_settles_every_row",
     ),
+    "A page shows a run the same after a reload, a lost network, a restart, and in two tabs.": (
+        "test_a_reload_in_the_middle_of_a_run_goes_on_where_it_is",
+        "test_a_reload_keeps_the_question_that_waits",
+        "test_what_happens_offline_is_shown_afterwards",
+        "test_a_server_that_was_away_is_found_again",
+        "test_two_tabs_show_one_run_and_one_answer",
+    ),
+    "Two clicks have one effect.": (
+        "test_two_clicks_on_send_make_one_run",
+        "test_an_approved_call_is_carried_out_once",
+        "test_a_form_is_one_card_with_one_answer",
+        "test_a_failed_run_is_tried_again_once_by_two_clicks",
+    ),
 }

@@ -19,7 +19,7 @@ def main() -> int:
         _run(sys.executable, "-m", "build", "--outdir", str(target), str(ROOT))
         wheel = next(target.glob("*.whl"))
         modules = _modules(wheel)
-        missing = _expected() - set(modules)
+        missing = (_expected() - set(modules)) | (_data() - set(zipfile.ZipFile(wheel).namelist()))
         foreign = [name for name in zipfile.ZipFile(wheel).namelist() if not _belongs(name)]
         if foreign:
             print(f"does not belong into the wheel: {', '.join(foreign)}")
@@ -33,6 +33,9 @@ def main() -> int:
         _run(python, "-m", "pip", "install", "--quiet", f"{wheel}[demo,fastapi,postgres,testing]")
         imports = "; ".join(f"import {name}" for name in modules)
         _run(python, "-Ic", imports, cwd=target)
+        # Reads the built page, which is there without Node.
+        page = "from rungent.demo.page import page_blueprint; page_blueprint()"
+        _run(python, "-Ic", page, cwd=target)
     print(f"wheel: {len(modules)} modules import")
     return 0
 
@@ -57,6 +60,13 @@ def _expected() -> set[str]:
             parts = path.relative_to(ROOT).with_suffix("").parts
             names.add(".".join(parts).removesuffix(".__init__"))
     return names
+
+
+def _data() -> set[str]:
+    """What the example needs besides modules: its instructions, and the built page."""
+    folder = ROOT / "rungent" / "demo"
+    files = [folder / "instructions.md", *(folder / "static").iterdir()]
+    return {str(path.relative_to(ROOT)) for path in files}
 
 
 def _run(*command: str, cwd: Path = ROOT) -> None:

@@ -261,6 +261,18 @@ def test_preferences_are_asked_first_and_saved_with_the_answer() -> None:
     assert (saved.name, saved.arguments) == ("save_preferences", {})
 
 
+def test_a_title_is_asked_for_and_taken_from_the_answer() -> None:
+    conversation = [user("Rename my trip")]
+    (asked,) = plan(conversation, TOOLS).calls
+    assert (asked.name, asked.arguments["kind"]) == ("request_input", "text")
+    conversation += [
+        called("a", "request_input"),
+        result("a", tool_status="success", data={"user_response": "Spring in Tokyo"}),
+    ]
+    (renamed,) = plan(conversation, TOOLS).calls
+    assert (renamed.name, renamed.arguments) == ("rename_trip", {"title": "Spring in Tokyo"})
+
+
 def test_a_call_that_the_runtime_made_is_no_step_of_the_plan() -> None:
     conversation = [
         user("Move the museum to day 2, then add a day"),

@@ -36,7 +36,8 @@ def page(name: str) -> str:
 def page_names() -> tuple[str, ...]:
     """README and every page under docs, also those of the example."""
     found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-    return tuple(str(path.relative_to(ROOT)) for path in found)
+    ours = (path for path in found if "node_modules" not in path.parts)
+    return tuple(str(path.relative_to(ROOT)) for path in ours)
 
 
 def blocks(name: str, language: str) -> list[Block]:

@@ -10,12 +10,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
 from tests.sdk.generated import SDK
 
-__all__ = ["main"]
+__all__ = ["main", "run_steps"]
 
 OLDEST_NODE = 20
 STEPS = (
@@ -26,10 +27,15 @@ STEPS = (
 
 def main() -> int:
     """Returns the exit code of the first step that failed, or 0."""
+    return run_steps(STEPS, SDK)
+
+
+def run_steps(steps: Iterable[tuple[str, ...]], folder: Path) -> int:
+    """Run these commands of npm in a folder; the exit code of the first that failed, or 0."""
     npm, path = _npm()
     environment = {**os.environ, "PATH": path, "RUNGENT_PYTHON": sys.executable, "NO_COLOR": "1"}
-    for step in STEPS:
-        code = subprocess.run([*npm, *step], cwd=SDK, check=False, env=environment).returncode
+    for step in steps:
+        code = subprocess.run([*npm, *step], cwd=folder, check=False, env=environment).returncode
         if code != 0:
             return code
     return 0

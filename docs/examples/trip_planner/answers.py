@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 from rungent.demo.phrases import EXAMPLES
 
-__all__ = ["conclude", "explain", "failed", "not_understood", "ready_import"]
+__all__ = ["conclude", "explain", "failed", "not_understood", "ready_import", "user_response"]
 
 _LABEL = "I am the offline planner of this demo: a few phrases, no language model."
 
@@ -46,6 +46,13 @@ def ready_import(contents: Sequence[str]) -> tuple[str, int] | None:
     if not _is_object(data) or data.get("open_questions") != 0:
         return None
     return str(data.get("draft_id")), int(data.get("revision", 0))
+
+
+def user_response(content: str) -> str:
+    """The user's words in the tool message of a text question; none for another message."""
+    data: object = _envelope(content).get("data")
+    said: object = data.get("user_response") if _is_object(data) else None
+    return said if isinstance(said, str) else ""
 
 
 def conclude(contents: Sequence[str], *, left_out: int = 0) -> str:

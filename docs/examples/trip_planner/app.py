@@ -1,4 +1,4 @@
-"""The host application: a runtime for the trip assistant, and a web app around it."""
+"""The host application: a runtime for the trip assistant, and a web app with a page around it."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ def build_runtime(store: Store, model: Model, services: Services) -> Runtime:
 
 
 def build_app(runtime: Runtime, services: Services) -> QuartTrio:
-    """The assistant's routes under `/api/assistant`, and the host's own `GET /trip`."""
+    """The page at `/`, the assistant's routes under `/api/assistant`, and `GET /trip`."""
     # Imported here, so that the terminal conversation needs no web adapter.
     from rungent.asgi import create_app
+    from rungent.demo.page import page_blueprint
 
     def local_identity(request: object) -> Identity:
         del request
@@ -76,4 +77,5 @@ def build_app(runtime: Runtime, services: Services) -> QuartTrio:
         url_prefix=API_PREFIX,
     )
     app.add_url_rule(TRIP_PATH, view_func=show_trip)
+    app.register_blueprint(page_blueprint())
     return app

@@ -134,7 +134,9 @@ async def _open_model(
         )
         return
     async with trio.open_nursery() as nursery:
-        offline = await nursery.start(partial(serve_offline_model, pause_seconds=pause_seconds))
+        offline = await nursery.start(
+            partial(serve_offline_model, pause=partial(trio.sleep, pause_seconds))
+        )
         # A proxy from the environment has nothing to do with our own loopback.
         async with httpx.AsyncClient(trust_env=False) as client:
             yield OpenAICompatibleModel(
@@ -170,7 +172,8 @@ async def serve_demo(
         async with trio.open_nursery() as nursery:
             url = await nursery.start(partial(serve, app, runtime=runtime, host=host, port=port))
             background.start_soon(worker.run)
-            print(f"Serving on {url} until Ctrl-C. To try it, paste into another terminal:\n")
+            print(f"Open {url}/ in a browser; Ctrl-C ends the demo.")
+            print("Without one, paste into another terminal:\n")
             print(curl_conversation(url))
             print("Or delete a day, which has to be approved:\n")
             print(curl_approval(url), flush=True)

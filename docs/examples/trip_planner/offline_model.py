@@ -27,6 +27,8 @@ __all__ = ["OFFLINE_MODEL", "OfflineModel", "create_offline_app", "serve_offline
 
 OFFLINE_MODEL = "offline-planner"
 
+Pause = Callable[[], Awaitable[object]]
+
 _serve = cast("Callable[..., Awaitable[None]]", serve)  # hypercorn types it only in part
 _logger = logging.getLogger("rungent.demo.offline_model")
 
@@ -42,13 +44,13 @@ class OfflineModel:
 
 async def serve_offline_model(
     *,
-    pause_seconds: float = 0.0,
+    pause: Pause = trio.lowlevel.checkpoint,
     task_status: trio.TaskStatus[OfflineModel] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled, on a free loopback port and under a new random key.
 
     `await nursery.start(serve_offline_model)` returns the `OfflineModel` once it listens.
-    `pause_seconds` is waited between chunks, so that a person can watch an answer grow.
+    `pause` is awaited between chunks, so that a person can watch an answer grow.
     """
     api_key = secrets.token_urlsafe(24)
     config = Config()
@@ -57,12 +59,12 @@ async def serve_offline_model(
     config.errorlog = _logger
     async with trio.open_nursery() as nursery:
         bound: list[str] = await nursery.start(
-            _serve, create_offline_app(api_key, pause_seconds=pause_seconds), config
+            _serve, create_offline_app(api_key, pause=pause), config
         )
         task_status.started(OfflineModel(f"{bound[0]}/v1", api_key))
 
 
-def create_offline_app(api_key: str, *, pause_seconds: float = 0.0) -> QuartTrio:
+def create_offline_app(api_key: str, *, pause: Pause = trio.lowlevel.checkpoint) -> QuartTrio:
     """The endpoint as an application: `GET /v1/models` and `POST /v1/chat/completions`."""
     app = QuartTrio("rungent.demo.offline_model")
 
@@ -96,7 +98,7 @@ def create_offline_app(api_key: str, *, pause_seconds: float = 0.0) -> QuartTrio
         )
         if body.get("stream") is not True:
             return _json(completion(reply, envelope, _new_call_id))
-        return _stream(_frames(reply, envelope, pause_seconds, include_usage=_wants_usage(body)))
+        return _stream(_frames(reply, envelope, pause, include_usage=_wants_usage(body)))
 
     app.before_request(check_key)
     app.add_url_rule("/v1/models", view_func=models)
@@ -105,12 +107,12 @@ def create_offline_app(api_key: str, *, pause_seconds: float = 0.0) -> QuartTrio
 
 
 async def _frames(
-    reply: Reply, envelope: Envelope, pause_seconds: float, *, include_usage: bool
+    reply: Reply, envelope: Envelope, pause: Pause, *, include_usage: bool
 ) -> AsyncIterator[bytes]:
     for chunk in chunks(reply, envelope, _new_call_id, include_usage=include_usage):
         yield sse_frame(chunk)
-        # Also without a pause: sending on a closed connection is no checkpoint by itself.
-        await trio.sleep(pause_seconds)
+        # A checkpoint at the least: sending on a closed connection is none by itself.
+        await pause()
     yield sse_frame("[DONE]")
 
 

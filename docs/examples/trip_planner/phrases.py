@@ -13,7 +13,10 @@ from pydantic import JsonValue
 
 from rungent.demo.preferences import PREFERENCE_FORM
 
-__all__ = ["EXAMPLES", "Parsed", "PlannedCall", "parse"]
+__all__ = ["ANSWER", "EXAMPLES", "Parsed", "PlannedCall", "parse"]
+
+ANSWER = "\N{OBJECT REPLACEMENT CHARACTER}"
+"""Stands in a planned argument for the user's answer to the question asked before."""
 
 Arguments = dict[str, JsonValue]
 
@@ -57,6 +60,7 @@ EXAMPLES = (
     "Take the train on day 2",
     "Take a taxi to Tokyo Tower",
     "Call the trip Spring in Tokyo",
+    "Rename my trip",
     "Delete day 3",
     "Remove Tokyo Tower",
     "Ask about my preferences",
@@ -200,6 +204,12 @@ _PHRASES = (
         "rename_trip",
         r"(?:call|rename) (?:my|the|our|this) trip (?:to )?(?P<title>.+)",
         lambda m: {"title": m["title"].strip(" \"'\u201c\u201d")},
+    ),
+    _phrase(
+        "request_input",
+        r"(?:re)?name (?:my|the|our|this) trip",
+        lambda _: {"kind": "text", "prompt": "What shall the trip be called?"},
+        PlannedCall("rename_trip", {"title": ANSWER}),
     ),
     _phrase("remove_day", rf"(?:delete|remove) {_DAY}", lambda m: {"day_number": _day(m)}),
     _phrase(

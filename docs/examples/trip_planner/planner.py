@@ -12,9 +12,16 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rungent.demo.answers import conclude, explain, failed, not_understood, ready_import
+from rungent.demo.answers import (
+    conclude,
+    explain,
+    failed,
+    not_understood,
+    ready_import,
+    user_response,
+)
 from rungent.demo.itinerary import looks_like_itinerary
-from rungent.demo.phrases import PlannedCall, parse
+from rungent.demo.phrases import ANSWER, PlannedCall, parse
 
 __all__ = ["Reply", "plan"]
 
@@ -44,7 +51,7 @@ def plan(messages: Sequence[ChatMessage], tools: Sequence[str]) -> Reply:
     results = _results(since)
     left = _steps_left(parsed.steps, since)
     if left and not failed(results):
-        return Reply(calls=left[0])
+        return Reply(calls=tuple(_completed(call, results) for call in left[0]))
     if not results:
         return Reply(explain())
     return Reply(conclude(results, left_out=sum(len(step) for step in left)))
@@ -62,6 +69,15 @@ def _steps_left(
         if steps and names == [call.name for call in steps[0]]:
             steps = steps[1:]
     return steps
+
+
+def _completed(call: PlannedCall, results: Sequence[str]) -> PlannedCall:
+    """The call with the answer of the last tool message where it is wanted."""
+    if ANSWER not in call.arguments.values():
+        return call
+    answer = user_response(results[-1]) if results else ""
+    filled = {k: answer if value == ANSWER else value for k, value in call.arguments.items()}
+    return PlannedCall(call.name, filled)
 
 
 def _import(request: str, since: Sequence[ChatMessage]) -> Reply:

@@ -1,0 +1,21 @@
+/** What the page expects of a control that asks one kind of question. */
+
+import type { Interaction } from "@rungent/sdk";
+import type { FunctionComponent } from "preact";
+
+/** Why an answer was refused, and where: keys and indexes as the SDK gives them. */
+export interface Refusal {
+  readonly message: string;
+  readonly path: readonly (string | number)[];
+}
+
+export interface ControlProps {
+  readonly asked: Interaction;
+  /** The answer is on its way: nothing can be changed. */
+  readonly busy: boolean;
+  readonly refusal: Refusal | null;
+  /** Checks the answer and sends it; a second call meanwhile does nothing. */
+  readonly submit: (value: unknown) => void;
+}
+
+export type Control = FunctionComponent<ControlProps>;

@@ -1,0 +1,1 @@
+"""The trip planner's page in a real browser, served by the real application."""
