@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_ARGS ?=
 
-.PHONY: demo test check install system bench clean
+.PHONY: demo test check docs install system bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/rungent demo $(DEMO_ARGS)
@@ -19,6 +19,9 @@ install: $(VENV)/.dev
 
 system:
 	@sh tests/system_packages.sh
+
+docs: install
+	$(BIN)/python -m tests.docs.site
 
 bench: install
 	$(BIN)/python -m tests.benchmarks

@@ -1,4 +1,4 @@
-"""The gate: style, types, tests with coverage, the wheel, the browser SDK, and the demo's page.
+"""The gate: style, types, tests with coverage, the wheel, the documentation, the SDK, the demo's page.
 
 `python -m tests.gate` runs everything; `python -m tests.gate types` runs one part.
 """
@@ -40,6 +40,10 @@ PARTS: dict[str, list[list[str]]] = {
     "wheel": [
         [PYTHON, "-m", "tests.packaging"],
     ],
+    "docs": [
+        [PYTHON, "-m", "tests.docs.site"],
+        [PYTHON, "-m", "tests.docs.reader"],
+    ],
     "sdk": [
         [PYTHON, "-m", "tests.sdk.check"],
     ],
@@ -53,7 +57,7 @@ PARTS: dict[str, list[list[str]]] = {
     ],
 }
 # Two cores, two lanes of about the same length; coverage is counted when both are through.
-SHOWN = ("databases", "wheel", "sdk", "page")
+SHOWN = ("databases", "wheel", "docs", "sdk", "page")
 BESIDE = ("tests", "style", "types", "mutations")
 
 

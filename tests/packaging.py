@@ -10,6 +10,10 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+READS_ITS_PAGES = """
+from rungent.demo.llms import entries, llms_full, page_text
+assert all(page_text(entry.path).strip() in llms_full() for entry in entries())
+"""
 
 
 def main() -> int:
@@ -36,6 +40,7 @@ def main() -> int:
         # Reads the built page, which is there without Node.
         page = "from rungent.demo.page import page_blueprint; page_blueprint()"
         _run(python, "-Ic", page, cwd=target)
+        _run(python, "-Ic", READS_ITS_PAGES, cwd=target)
     print(f"wheel: {len(modules)} modules import")
     return 0
 

@@ -5,13 +5,27 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const SDK = dirname(dirname(fileURLToPath(import.meta.url)));
-const PAGES = [join(SDK, "README.md"), join(SDK, "..", "docs", "sdk.md")];
+const DOCS = join(SDK, "..", "docs");
+const PAGES = [
+  join(SDK, "README.md"),
+  ...readdirSync(DOCS)
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join(DOCS, name)),
+];
 const LIMIT_BYTES = 30_000;
 // What a project that uses the hook has anyway.
 const REACT = ["@types/react", "csstype", "react"];

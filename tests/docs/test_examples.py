@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 import types
@@ -19,8 +21,8 @@ from tests.docs.pages import ROOT, blocks, page, page_names
 
 # The blocks in TypeScript are type-checked with the SDK, against its packed form.
 LANGUAGES = {"python", "sh", "text", "ts", "tsx"}
-# The blocks of this page are files of a migration environment; tests/migrations runs them.
-ELSEWHERE = {"docs/migrations.md"}
+# The blocks of these pages are files: tests/migrations and test_getting_started.py run them.
+ELSEWHERE = {"docs/migrations.md", "docs/getting-started.md"}
 WITH_EXAMPLES = [name for name in page_names() if blocks(name, "python") if name not in ELSEWHERE]
 
 
@@ -68,12 +70,6 @@ def shell_commands() -> Iterator[tuple[str, list[str]]]:
                         yield name, command
 
 
-def demo_options(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
-    with pytest.raises(SystemExit):
-        main([*command.split(), "--help"])
-    return set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
-
-
 def test_shell_blocks_use_make_targets_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
@@ -81,20 +77,53 @@ def test_shell_blocks_use_make_targets_that_exist() -> None:
     assert {"demo", "test"} <= used <= targets
 
 
-def test_shell_blocks_use_commands_and_options_that_exist(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    commands = ("demo", "serve", "verify", "db check", "db prune", "sim", "baseline", "doctor")
-    known = {command: demo_options(command, capsys) for command in commands}
+PARSE = argparse.ArgumentParser.parse_args
+
+
+class Parsed(Exception):
+    """A command line was understood."""
+
+
+def understood(words: list[str], monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the real command line accepts the words; nothing is executed."""
+
+    def only_parse(self: argparse.ArgumentParser, given: list[str]) -> argparse.Namespace:
+        PARSE(self, given)
+        raise Parsed
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
+    try:
+        main(words)
+    except Parsed:
+        return True
+    except SystemExit:
+        return False
+    return False
+
+
+def test_shell_blocks_are_understood_by_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, words in shell_commands():
+        if words[0] == "rungent":
+            assert understood(words[1:], monkeypatch), f"{name}: {words}"
         for argument in words:
             if words[0] == "make" and argument.startswith("DEMO_ARGS="):
                 given = shlex.split(argument.removeprefix("DEMO_ARGS="))
-                assert {word for word in given if word.startswith("--")} <= known["demo"], name
-        if words[0] == "rungent":
-            given = [word for word in words if word.startswith("--")]
-            command = " ".join(words[1:3]) if words[1] == "db" else words[1]
-            assert set(given) <= known[command], name
+                assert understood(["demo", *given], monkeypatch), f"{name}: {words}"
+
+
+@pytest.mark.parametrize("program", ["alembic", "hypercorn", "uvicorn"])
+def test_shell_blocks_use_options_that_other_programs_have(program: str) -> None:
+    used = {
+        (words[1] if program == "alembic" else "", word.partition("=")[0])
+        for _, words in shell_commands()
+        if words[0] == program
+        for word in words[1:]
+        if word.startswith("-")
+    }
+    for subcommand, option in used:
+        command = [sys.executable, "-m", program, *filter(None, [subcommand]), "--help"]
+        shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert re.search(rf"(?<![\w-]){option}\b", shown), f"{program} {subcommand} {option}"
 
 
 def test_shell_blocks_install_only_extras_that_exist() -> None:
@@ -119,5 +148,5 @@ def test_every_shell_command_is_of_a_known_program() -> None:
         for _, words in shell_commands()
         if "=" not in words[0] and not words[0].startswith(".venv/")
     }
-    usual = {"curl", "echo", "grep", "head", "make", "npm", "pip"}
+    usual = {".", "curl", "echo", "grep", "head", "make", "npm", "pip", "python", "python3", "tail"}
     assert programs <= usual | {"alembic", "hypercorn", "rungent", "uvicorn"}

@@ -10,6 +10,7 @@ from quart import Response
 
 from rungent import DeferredRequest, Identity, Run, Runtime, Session
 from rungent.demo.agent import trip_agent
+from rungent.demo.llms import add_documentation
 from rungent.demo.seed import DEMO_TRIP_ID
 from rungent.demo.services import Services
 from rungent.demo.trip import trip_data
@@ -78,4 +79,5 @@ def build_app(runtime: Runtime, services: Services) -> QuartTrio:
     )
     app.add_url_rule(TRIP_PATH, view_func=show_trip)
     app.register_blueprint(page_blueprint())
+    add_documentation(app)
     return app
