@@ -15,8 +15,9 @@ import trio
 from pydantic import JsonValue
 
 from rungent.agent import Agent
+from rungent.asgi.host import called
 from rungent.asgi.mcp.results import failure
-from rungent.asgi.mcp.settings import Approval, call_host
+from rungent.asgi.mcp.settings import Approval
 from rungent.identity import Identity
 from rungent.interactions import (
     InteractionRequest,
@@ -139,7 +140,7 @@ class ToolCaller:
         try:
             with trio.move_on_after(tool.timeout_seconds):
                 if callable(self.approval):
-                    allowed = await call_host(self.approval, context, tool, arguments.values)
+                    allowed = await called(self.approval, context, tool, arguments.values)
                     return None if allowed is True else failure("rejected")
                 if caller.can_ask:
                     text = await _confirmation(context, tool, arguments)
@@ -239,4 +240,4 @@ def _context(
 async def _confirmation(context: ToolContext, tool: AnyTool, arguments: Arguments) -> str:
     if not callable(tool.confirmation):
         return tool.render_confirmation(arguments.normalised)
-    return confirmation_text(await call_host(tool.confirmation, context, **arguments.values))
+    return confirmation_text(await called(tool.confirmation, context, **arguments.values))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from rungent.asgi.host import called
 from rungent.asgi.mcp.eras import (
     BATCH_VERSION,
     Era,
@@ -32,7 +33,7 @@ from rungent.asgi.mcp.messages import (
     result_message,
 )
 from rungent.asgi.mcp.methods import Methods
-from rungent.asgi.mcp.settings import McpSettings, call_host
+from rungent.asgi.mcp.settings import McpSettings
 from rungent.asgi.requests import parse_json
 from rungent.errors import InvalidRequest, Unauthenticated
 from rungent.identity import Identity
@@ -118,7 +119,7 @@ class Endpoint:
     async def _identify(self, request: object) -> Identity | Unauthenticated:
         """Who asks, or why nobody does. Whatever else the host raises passes."""
         try:
-            identity = await call_host(self.settings.identity_resolver, request)
+            identity = await called(self.settings.identity_resolver, request)
         except Unauthenticated as error:
             return error
         except PermissionError:
@@ -192,7 +193,7 @@ class Endpoint:
     async def _deps(self, request: object) -> Mapping[str, Any]:
         if self.settings.context_factory is None:
             return {}
-        deps = await call_host(self.settings.context_factory, request)
+        deps = await called(self.settings.context_factory, request)
         if not isinstance(cast("object", deps), Mapping):
             raise TypeError("the context factory must return a mapping")
         return deps

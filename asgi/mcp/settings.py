@@ -5,10 +5,9 @@ Source: docs/mcp.md#options.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias
 
 from rungent.asgi.mcp.catalog import Catalog
 from rungent.asgi.mcp.messages import JsonObject
@@ -17,10 +16,7 @@ from rungent.asgi.mcp.tasks import McpTasks
 from rungent.identity import Identity
 from rungent.tools import AnyTool, ToolContext
 
-__all__ = ["Approval", "ApprovalGate", "McpSettings", "call_host"]
-
-P = ParamSpec("P")
-T = TypeVar("T")
+__all__ = ["Approval", "ApprovalGate", "McpSettings"]
 
 IdentityResolver: TypeAlias = Callable[[Any], Identity | Awaitable[Identity | None] | None]
 ContextFactory: TypeAlias = Callable[[Any], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
@@ -72,11 +68,3 @@ class McpSettings:
     def allows(self, origin: str) -> bool:
         """Whether browsers on this origin may use the endpoint."""
         return origin in self.allowed_origins or "*" in self.allowed_origins
-
-
-async def call_host(
-    function: Callable[P, T | Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
-) -> T:
-    """Call a host callback and await its result if it is awaitable. Its exceptions pass."""
-    result = cast("object", function(*args, **kwargs))
-    return cast("T", await result if inspect.isawaitable(result) else result)
