@@ -25,13 +25,22 @@ from rungent.errors import NotFound
 from rungent.runtime import Runtime
 from rungent.text import storable
 
-__all__ = ["METHODS", "ROUTES", "blueprint_for", "create_blueprint", "methods_of"]
+__all__ = [
+    "ACTIONS",
+    "METHODS",
+    "ROUTES",
+    "Routes",
+    "blueprint_for",
+    "create_blueprint",
+    "methods_of",
+]
 
 logger = logging.getLogger("rungent")
 
 View = Callable[..., Awaitable[Response]]
+Routes = Mapping[str, tuple[str, Mapping[str, View]]]
 
-ROUTES: Mapping[str, tuple[str, Mapping[str, View]]] = {
+ROUTES: Routes = {
     "sessions": (
         "/sessions",
         {"GET": sessions.list_sessions, "POST": sessions.create_session},
@@ -52,6 +61,11 @@ ROUTES: Mapping[str, tuple[str, Mapping[str, View]]] = {
 }
 """Endpoint name: its path and its views by method."""
 
+ACTIONS: Routes = {
+    "action": ("/actions/<token>", {"POST": runs.click_action}),
+}
+"""The same for what is there only when the host wants it."""
+
 DESCRIPTION = "openapi"
 
 # A rule takes every method, so that the refusal of a method is ours in any host.
@@ -67,6 +81,7 @@ def create_blueprint(
     padding_bytes: int = 0,
     max_body_bytes: int = 1_048_576,
     openapi: bool = True,
+    actions: bool = False,
     name: str = "rungent",
 ) -> Blueprint:
     """The routes of `runtime` for a Quart-Trio application, which must run `runtime.serve`.
@@ -76,7 +91,8 @@ def create_blueprint(
     Unauthenticated and PermissionError from the resolver are answered with 401; exceptions of
     the web framework pass through. Event streams send a comment after `keepalive_seconds`
     without a frame; `padding_bytes` of comment follow it, and a stream's beginning. With
-    `openapi` the routes are described at `/openapi.json`, for everybody.
+    `openapi` the routes are described at `/openapi.json`, for everybody. With `actions` the
+    tokens of buttons are taken at `/actions/{token}`, from whom `identity_resolver` names.
     The application's `MAX_CONTENT_LENGTH` must not lie below `max_body_bytes`.
 
     Raises ValueError for bounds out of range. Source: docs/http.md.
@@ -88,13 +104,15 @@ def create_blueprint(
         pace=Pace(keepalive_seconds=keepalive_seconds, padding_bytes=padding_bytes),
         max_body_bytes=max_body_bytes,
         openapi=openapi,
+        actions=actions,
     )
     return blueprint_for(host, name)
 
 
 def blueprint_for(host: Host, name: str) -> Blueprint:
     """The routes around what the host provides."""
-    rules = {endpoint: (path, Endpoint(host, views)) for endpoint, (path, views) in ROUTES.items()}
+    routes = _routes(host)
+    rules = {endpoint: (path, Endpoint(host, views)) for endpoint, (path, views) in routes.items()}
     if host.openapi:
         rules[DESCRIPTION] = (DESCRIPTION_PATH, DescriptionEndpoint(host, {"GET": _description}))
     blueprint = Blueprint(name, "rungent.asgi")
@@ -115,11 +133,16 @@ def methods_of(endpoint: str) -> Collection[str]:
     """The methods of a route of ours, or nothing."""
     if endpoint == DESCRIPTION:
         return ("GET",)
-    return ROUTES[endpoint][1] if endpoint in ROUTES else ()
+    known = {**ROUTES, **ACTIONS}
+    return known[endpoint][1] if endpoint in known else ()
+
+
+def _routes(host: Host) -> Mapping[str, tuple[str, Mapping[str, View]]]:
+    return {**ROUTES, **ACTIONS} if host.actions else ROUTES
 
 
 async def _description(host: Host, request: Request) -> Response:  # noqa: ASYNC124 - a view
-    return reply(description_for(request, ROUTES, host.runtime.options.max_input_chars))
+    return reply(description_for(request, _routes(host), host.runtime.options.max_input_chars))
 
 
 @dataclass(frozen=True, slots=True)

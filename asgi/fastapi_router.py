@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
-from rungent.asgi.blueprint import METHODS, ROUTES
+from rungent.asgi.blueprint import ACTIONS, METHODS, ROUTES
 from rungent.asgi.dispatch import AsgiApp
 from rungent.asgi.embed import Embedded
 from rungent.asgi.handover import Handover, Tape, handed_context, handed_identity
@@ -42,6 +42,7 @@ def create_router(
     padding_bytes: int = 0,
     max_body_bytes: int = 1_048_576,
     openapi: bool = True,
+    actions: bool = False,
 ) -> APIRouter:
     """The routes of `runtime` for `app.include_router(…, prefix="/api/assistant")`.
 
@@ -70,10 +71,12 @@ def create_router(
         padding_bytes=padding_bytes,
         max_body_bytes=max_body_bytes,
         openapi=openapi,
+        actions=actions,
     )
     router = ForwardingRouter(app, identity_resolver=identity_resolver, embedded=embedded)
-    described = inlined_operations(served.options.max_input_chars)
-    for name, (rule, views) in ROUTES.items():
+    routes = {**ROUTES, **ACTIONS} if actions else ROUTES
+    described = inlined_operations(routes, served.options.max_input_chars)
+    for name, (rule, views) in routes.items():
         path = re.sub(r"<(\w+)>", r"{\1}", rule)
         for method in views:
             router.forward(path, method, **described[name, method])

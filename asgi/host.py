@@ -57,7 +57,8 @@ class Pace:
 class Host:
     """The runtime behind the routes and the host's callbacks, sync or async.
 
-    `openapi` says whether one more route describes the others, `crashed` whether the runtime died
+    `openapi` says whether one more route describes the others, `actions` whether one takes the
+    tokens of buttons, `crashed` whether the runtime died
     under an application that served it.
     Raises ValueError for bounds that are not above 0.
     """
@@ -68,6 +69,7 @@ class Host:
     pace: Pace = Pace()
     max_body_bytes: int = 1_048_576
     openapi: bool = True
+    actions: bool = False
     crashed: Callable[[], bool] = _never
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from rungent.asgi.blueprint import ROUTES
+from rungent.asgi.blueprint import Routes
 from rungent.asgi.openapi import describe
 from rungent.asgi.schema_operations import OPERATIONS
 
@@ -18,13 +18,13 @@ __all__ = ["inlined_operations"]
 Json = dict[str, Any]
 
 
-def inlined_operations(max_input_chars: int) -> Mapping[tuple[str, str], Json]:
-    """Endpoint name and method: the arguments that describe the operation to FastAPI.
+def inlined_operations(offered: Routes, max_input_chars: int) -> Mapping[tuple[str, str], Json]:
+    """Endpoint name and method of the routes: the arguments that describe the operation to FastAPI.
 
     References are replaced by what they name. Links are left out, because the host names its
     operations; so are discriminators, which need names.
     """
-    routes = tuple((name, path, tuple(views)) for name, (path, views) in ROUTES.items())
+    routes = tuple((name, path, tuple(views)) for name, (path, views) in offered.items())
     description = describe(routes, max_input_chars)
     found: dict[tuple[str, str], Json] = {}
     for name, path, methods in routes:

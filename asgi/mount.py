@@ -43,6 +43,7 @@ def create_app(
     padding_bytes: int = 0,
     max_body_bytes: int = 1_048_576,
     openapi: bool = True,
+    actions: bool = False,
 ) -> QuartTrio:
     """A Quart-Trio application with the routes under `url_prefix`; see `create_blueprint`.
 
@@ -62,6 +63,7 @@ def create_app(
         pace=Pace(keepalive_seconds=keepalive_seconds, padding_bytes=padding_bytes),
         max_body_bytes=max_body_bytes,
         openapi=openapi,
+        actions=actions,
         crashed=lambda: keeper.crashed,
     )
     app = QuartTrio("rungent.asgi", static_folder=None)

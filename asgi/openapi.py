@@ -68,9 +68,11 @@ def describe(routes: tuple[tuple[str, str, tuple[str, ...]], ...], max_input_cha
             method.lower(): _operation(OPERATIONS[name, method], COMMON) for method in methods
         }
     paths[DESCRIPTION_PATH] = {"get": _operation(DESCRIPTION, (ShuttingDown,))}
+    clicked = any(name == "action" for name, _, _ in routes)
+    unused = set[str]() if clicked else {"ActionResult", "Token"}
     components: Json = {
-        "schemas": schema_components(max_input_chars),
-        "parameters": PARAMETERS,
+        "schemas": _without(schema_components(max_input_chars), unused),
+        "parameters": _without(PARAMETERS, unused),
         "headers": HEADERS,
         "responses": {"MethodNotAllowed": _refusal([MethodNotAllowed])},
     }
@@ -80,6 +82,10 @@ def describe(routes: tuple[tuple[str, str, tuple[str, ...]], ...], max_input_cha
         "paths": paths,
         "components": components,
     }
+
+
+def _without(components: Mapping[str, Any], unused: set[str]) -> Json:
+    return {name: made for name, made in components.items() if name not in unused}
 
 
 def _version() -> str:

@@ -20,6 +20,7 @@ from rungent.errors import (
     InteractionMismatch,
     InvalidRequest,
     InvalidResponse,
+    NotAllowed,
     NotFound,
     RungentError,
     RunNotRetryable,
@@ -83,6 +84,7 @@ class Problem:
 Outcome = Literal["answered", "approved", "rejected", "skipped", "cancelled", "expired"]
 PROBLEMS: dict[type[RungentError], Problem] = {
     Unauthenticated: Problem(401, text="Authentication is required."),
+    NotAllowed: Problem(403, text="Somebody else is to answer this."),
     NotFound: Problem(404, text="There is no such thing here."),
     MethodNotAllowed: Problem(405, text="The method is not allowed here."),
     ActiveRunConflict: Problem(409, {"run_id": str, "status": RunStatus}),

@@ -13,6 +13,7 @@ from rungent.asgi.requests import Call, next_link
 from rungent.asgi.schemas import (
     Answer,
     NewRun,
+    action_json,
     cancelled_json,
     receipt_json,
     reply,
@@ -24,6 +25,7 @@ from rungent.errors import InvalidRequest
 __all__ = [
     "answer_run",
     "cancel_run",
+    "click_action",
     "create_run",
     "list_events",
     "list_runs",
@@ -91,6 +93,11 @@ async def answer_run(call: Call, run_id: str) -> Response:
         deps=await call.deps(session, run),
     )
     return reply(receipt_json(receipt), 202)
+
+
+async def click_action(call: Call, token: str) -> Response:
+    """Answer with a button of a posted message; a body is ignored, and the outcome is a value."""
+    return reply(action_json(await call.host.runtime.act(token, identity=call.identity)))
 
 
 async def retry_run(call: Call, run_id: str) -> Response:

@@ -55,6 +55,7 @@ def _number(least: int, most: int, default: int) -> Json:
 PARAMETERS: Mapping[str, Json] = {
     "SessionId": _parameter("path", "session_id", TEXT, "Id of a session."),
     "RunId": _parameter("path", "run_id", TEXT, "Id of a run."),
+    "Token": _parameter("path", "token", TEXT, "The token of a button."),
     "Limit": _parameter("query", "limit", _number(1, MAX_PAGE, DEFAULT_PAGE), "Size of a page."),
     "Cursor": _parameter(
         "query", "cursor", TEXT, "Where the page begins: opaque, from the `Link` header."

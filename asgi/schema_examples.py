@@ -19,6 +19,7 @@ from rungent.errors import (
     InteractionMismatch,
     InvalidRequest,
     InvalidResponse,
+    NotAllowed,
     NotFound,
     RungentError,
     RunNotRetryable,
@@ -74,6 +75,14 @@ CANCELLED: schemas.CancelledRun = {
     "run_id": RUN_ID,
     "status": RunStatus.CANCELLED,
 }
+CLICKED: schemas.ActionResult = {
+    "status": "accepted",
+    "run_id": RUN_ID,
+    "interaction_id": "int_9f",
+    "answered_by": "ada",
+    "reason": None,
+    "path": [],
+}
 EVENT = Event(
     id="evt_2b",
     seq=2,
@@ -97,6 +106,7 @@ ANSWERS: Mapping[str, Any] = {
     "answerRun": ANSWERED,
     "retryRun": RETRIED,
     "cancelRun": CANCELLED,
+    "clickAction": CLICKED,
 }
 """A success of every operation."""
 
@@ -110,6 +120,7 @@ REQUESTS: Mapping[str, Any] = {
 
 ERRORS: tuple[RungentError, ...] = (
     Unauthenticated(),
+    NotAllowed(),
     NotFound(),
     MethodNotAllowed(["GET"]),
     ActiveRunConflict(RUN_ID, RunStatus.WAITING_INPUT),

@@ -18,6 +18,7 @@ from rungent.errors import (
     InteractionMismatch,
     InvalidRequest,
     InvalidResponse,
+    NotAllowed,
     NotFound,
     RungentError,
     RunNotRetryable,
@@ -162,6 +163,7 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         status=202,
         answer=schemas.Receipt,
         errors=(
+            NotAllowed,
             NotFound,
             RunNotWaiting,
             InteractionMismatch,
@@ -199,6 +201,14 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         answer=schemas.CancelledRun,
         errors=(NotFound,),
         leads=_to("run_id", "/run_id", *OF_RUN),
+    ),
+    ("action", "POST"): Operation(
+        id="clickAction",
+        tag="actions",
+        summary="Answer with a button of a posted message",
+        text="A body is ignored. Whatever came of it is a `status` of the answer.",
+        parameters=("Token",),
+        answer=schemas.ActionResult,
     ),
 }
 """Endpoint name and method: the operation."""

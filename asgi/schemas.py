@@ -29,6 +29,7 @@ from rungent.records import RunStatus
 from rungent.text import dump_json
 
 __all__ = [
+    "ActionResult",
     "Answer",
     "CancelledRun",
     "FieldError",
@@ -41,6 +42,7 @@ __all__ = [
     "Session",
     "SessionWithMessages",
     "TitleChange",
+    "action_json",
     "cancelled_json",
     "message_json",
     "receipt_json",
@@ -173,6 +175,17 @@ class CancelledRun(TypedDict):
     status: RunStatus
 
 
+class ActionResult(TypedDict):
+    """What came of a click; `answered_by` is the subject who answered, where somebody did."""
+
+    status: records.ActionStatus
+    run_id: str | None
+    interaction_id: str | None
+    answered_by: str | None
+    reason: str | None
+    path: list[str | int]
+
+
 class FieldError(TypedDict):
     """One thing that is wrong with a request, without any value of it."""
 
@@ -266,3 +279,15 @@ def retry_json(receipt: records.RunReceipt) -> RetryReceipt:
 def cancelled_json(run: records.Run) -> CancelledRun:
     """What a cancel is answered with."""
     return {"id": run.id, "run_id": run.id, "status": run.status}
+
+
+def action_json(outcome: records.ActionOutcome) -> ActionResult:
+    """What a click is answered with."""
+    return {
+        "status": outcome.status,
+        "run_id": outcome.run_id,
+        "interaction_id": outcome.interaction_id,
+        "answered_by": None if outcome.answered_by is None else outcome.answered_by.subject_id,
+        "reason": outcome.reason,
+        "path": list(outcome.path),
+    }

@@ -21,10 +21,18 @@ from rungent.persistence.mapping import (
     event_values,
     interaction_values,
     task_values,
+    token_values,
 )
 from rungent.persistence.postgres import PostgresBulk
 from rungent.persistence.sessions import add_messages
-from rungent.persistence.tables import events, external_tasks, interactions, runs, tool_calls
+from rungent.persistence.tables import (
+    actions,
+    events,
+    external_tasks,
+    interactions,
+    runs,
+    tool_calls,
+)
 from rungent.records import Run
 from rungent.store.port import Commit
 
@@ -77,6 +85,7 @@ def add_parts(connection: Connection, commits: Sequence[Commit]) -> None:
         (tool_calls, [claim_values(x) for c in commits for x in c.claims]),
         (interactions, [interaction_values(x) for c in commits for x in c.interactions]),
         (external_tasks, [task_values(x) for c in commits for x in c.tasks]),
+        (actions, [token_values(x) for c in commits for x in c.tokens]),
     ):
         if rows:
             bulk.upsert(connection, table, rows)

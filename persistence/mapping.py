@@ -12,7 +12,9 @@ from pydantic import BaseModel
 from sqlalchemy import Row
 
 from rungent.events import Event
+from rungent.identity import Identity
 from rungent.records import (
+    ActionToken,
     ExternalTask,
     Interaction,
     Lease,
@@ -41,6 +43,8 @@ __all__ = [
     "to_run",
     "to_session",
     "to_task",
+    "to_token",
+    "token_values",
 ]
 
 Values = dict[str, Any]
@@ -162,12 +166,37 @@ def event_values(event: Event) -> Values:
 
 def interaction_values(interaction: Interaction) -> Values:
     """The row of an interaction."""
-    return _fields(interaction)
+    people = {"responders": interaction.responders, "answered_by": interaction.answered_by}
+    return _fields(interaction) | {name: _people(listed) for name, listed in people.items()}
+
+
+def _people(listed: tuple[Identity, ...] | None) -> list[Values] | None:
+    if listed is None:
+        return None
+    return [{"subject_id": one.subject_id, "tenant_id": one.tenant_id} for one in listed]
 
 
 def to_interaction(row: Row[Any]) -> Interaction:
     """The interaction of a row."""
-    return Interaction(**row._mapping)  # pyright: ignore[reportPrivateUsage]
+    values: Values = dict(row._mapping)  # pyright: ignore[reportPrivateUsage]
+    responders, answered = values.pop("responders"), values.pop("answered_by") or ()
+    rounds: int | None = values.pop("max_answers")
+    return Interaction(
+        **values,
+        max_answers=rounds or 1,
+        responders=None if responders is None else tuple(Identity(**one) for one in responders),
+        answered_by=tuple(Identity(**one) for one in answered),
+    )
+
+
+def token_values(token: ActionToken) -> Values:
+    """The row of a button."""
+    return _fields(token)
+
+
+def to_token(row: Row[Any]) -> ActionToken:
+    """The button of a row."""
+    return ActionToken(**row._mapping)  # pyright: ignore[reportPrivateUsage]
 
 
 def claim_values(claim: ToolClaim) -> Values:

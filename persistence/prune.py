@@ -17,14 +17,21 @@ from sqlalchemy import Connection, Engine, Table, delete, exists, func, select
 
 from rungent.persistence.executors import Executor
 from rungent.persistence.sqlite import lock_for_writing
-from rungent.persistence.tables import events, external_tasks, interactions, runs, tool_calls
+from rungent.persistence.tables import (
+    actions,
+    events,
+    external_tasks,
+    interactions,
+    runs,
+    tool_calls,
+)
 from rungent.records import ACTIVE, RunStatus
 
 __all__ = ["Pruned", "prune"]
 
 PAGE = 200
 PAUSE_SECONDS = 0.02
-_EXPLAINING = (tool_calls, interactions, external_tasks)
+_EXPLAINING = (tool_calls, interactions, external_tasks, actions)
 _ALL = (events, *_EXPLAINING)
 _ENDED = sorted(status.value for status in RunStatus if status not in ACTIVE)
 
@@ -38,6 +45,7 @@ class Pruned:
     tool_calls: int = 0
     interactions: int = 0
     external_tasks: int = 0
+    actions: int = 0
 
     def __add__(self, other: Pruned) -> Pruned:
         return Pruned(
@@ -46,6 +54,7 @@ class Pruned:
             self.tool_calls + other.tool_calls,
             self.interactions + other.interactions,
             self.external_tasks + other.external_tasks,
+            self.actions + other.actions,
         )
 
 

@@ -28,7 +28,7 @@ from typing_extensions import override
 from rungent.events import Event
 from rungent.identity import Identity
 from rungent.persistence import creation as creations
-from rungent.persistence import events, notify, runs, sessions, sqlite, transactions
+from rungent.persistence import due, events, notify, runs, sessions, sqlite, transactions
 from rungent.persistence.commits import DriveCommit
 from rungent.persistence.executors import Executor, choose_executor
 from rungent.persistence.grouping import GroupCommit, Verdict, write_batch
@@ -36,7 +36,15 @@ from rungent.persistence.lifespan import Lifespan
 from rungent.persistence.outage import LONGEST_PAUSE, Outage
 from rungent.persistence.tables import RungentBase
 from rungent.persistence.transactions import Unreachable, Unsure
-from rungent.records import ExternalTask, Interaction, Message, Run, Session, ToolClaim
+from rungent.records import (
+    ActionToken,
+    ExternalTask,
+    Interaction,
+    Message,
+    Run,
+    Session,
+    ToolClaim,
+)
 from rungent.store.port import Commit, Created, Creation, Cursor, Decision, Store
 
 __all__ = ["SQLAlchemyStore"]
@@ -211,6 +219,22 @@ class SQLAlchemyStore(Store):
     @override
     async def get_interaction(self, interaction_id: str) -> Interaction:
         return await self._read(partial(runs.get_interaction, interaction_id=interaction_id))
+
+    @override
+    async def find_token(self, token_hash: str) -> ActionToken | None:
+        return await self._read(partial(due.find_token, token_hash=token_hash))
+
+    @override
+    async def list_due(
+        self, agent_names: Collection[str], now: datetime, *, limit: int
+    ) -> list[Interaction]:
+        return await self._read(lambda c: due.list_due(c, agent_names, now, limit))
+
+    @override
+    async def take_closing(self, interaction_id: str) -> bool:
+        return await self._write(
+            partial(due.take_closing, interaction_id=interaction_id), lambda c, _: False
+        )
 
     @override
     async def complete_task(

@@ -1,4 +1,4 @@
-"""The seven tables: columns, keys and the rules that the database itself keeps.
+"""The eight tables: columns, keys and the rules that the database itself keeps.
 
 The metadata belongs to `RungentBase`. The host owns migrations; nothing is created at run time.
 Works on SQLite and PostgreSQL. Source: docs/persistence.md#tables.
@@ -29,6 +29,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 __all__ = [
     "RungentBase",
     "UtcDateTime",
+    "actions",
     "events",
     "external_tasks",
     "interactions",
@@ -220,8 +221,16 @@ class InteractionRow(RungentBase):
     response: Mapped[Any] = mapped_column(Json, nullable=True)
     created_at: Mapped[datetime]
     resolved_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
+    state: Mapped[dict[str, Any] | None] = mapped_column(Json)
+    responders: Mapped[Any] = mapped_column(Json, nullable=True)
+    max_answers: Mapped[int | None]
+    answered_by: Mapped[Any] = mapped_column(Json, nullable=True)
+    closing: Mapped[str | None] = mapped_column(String(16))
 
     __table_args__ = (
+        Index("ix_rungent_interactions_expiry", "status", "expires_at"),
+        Index("ix_rungent_interactions_closing", "closing"),
         Index(
             "uq_rungent_interactions_pending",
             "run_id",
@@ -230,6 +239,19 @@ class InteractionRow(RungentBase):
             postgresql_where=_PENDING,
         ),
     )
+
+
+class ActionRow(RungentBase):
+    """A button of a posted message. Who has read this table has no token."""
+
+    __tablename__ = "rungent_actions"
+
+    token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    run_id: Mapped[str] = mapped_column(Id, _cascade("rungent_runs"))
+    interaction_id: Mapped[str] = mapped_column(Id)
+    params: Mapped[dict[str, Any]]
+
+    __table_args__ = (Index("ix_rungent_actions_run", "run_id"),)
 
 
 class ToolCallRow(RungentBase):
@@ -280,5 +302,6 @@ runs = _table(RunRow)
 messages = _table(MessageRow)
 events = _table(EventRow)
 interactions = _table(InteractionRow)
+actions = _table(ActionRow)
 tool_calls = _table(ToolCallRow)
 external_tasks = _table(ExternalTaskRow)

@@ -13,6 +13,7 @@ from rungent.errors import InteractionAlreadyResolved as InteractionAlreadyResol
 from rungent.errors import InteractionMismatch as InteractionMismatch
 from rungent.errors import InvalidRequest as InvalidRequest
 from rungent.errors import InvalidResponse as InvalidResponse
+from rungent.errors import NotAllowed as NotAllowed
 from rungent.errors import NotFound as NotFound
 from rungent.errors import RungentError as RungentError
 from rungent.errors import RunNotRetryable as RunNotRetryable
@@ -27,12 +28,14 @@ from rungent.interactions.answers import InteractionResponse as InteractionRespo
 from rungent.interactions.answers import TrustedInteractionResponse as TrustedInteractionResponse
 from rungent.interactions.requests import InteractionRequest as InteractionRequest
 from rungent.interactions.requests import ToolContinuation as ToolContinuation
+from rungent.records import ActionOutcome as ActionOutcome
 from rungent.records import Message as Message
 from rungent.records import Run as Run
 from rungent.records import RunReceipt as RunReceipt
 from rungent.records import Session as Session
 from rungent.records import ToolCall as ToolCall
 from rungent.runtime import Runtime as Runtime
+from rungent.tools.asking import Ask as Ask
 from rungent.tools.context import ToolContext as ToolContext
 from rungent.tools.decorator import ApprovalPolicy as ApprovalPolicy
 from rungent.tools.decorator import Tool as Tool
@@ -42,9 +45,11 @@ from rungent.tools.results import DeferredRequest as DeferredRequest
 from rungent.tools.results import ToolResult as ToolResult
 
 __all__ = [
+    "ActionOutcome",
     "ActiveRunConflict",
     "Agent",
     "ApprovalPolicy",
+    "Ask",
     "Conflict",
     "DeferredRequest",
     "Event",
@@ -57,6 +62,7 @@ __all__ = [
     "InvalidRequest",
     "InvalidResponse",
     "Message",
+    "NotAllowed",
     "NotFound",
     "Run",
     "RunActivity",

@@ -170,6 +170,7 @@ def _checked_tools(tools: Iterable[object]) -> tuple[AnyTool, ...]:
         if made.name in names:
             reason = "is reserved" if made.name in BUILTIN_TITLES else "is there twice"
             raise ValueError(f"the tool name {made.name} {reason}")
+        made.interactive.check()
         names.add(made.name)
         checked.append(made)
     return tuple(checked)

@@ -38,6 +38,7 @@ TOOL_FAILURES: Mapping[str, tuple[str, bool]] = {
     "interaction_required": ("An answer from the user is needed first.", False),
     "invalid_interaction": ("The question is not valid.", True),
     "approval_unavailable": ("The confirmation could not be prepared.", True),
+    "expired": ("Nobody answered in time.", False),
     "rejected": ("The user declined the operation.", False),
     "external_task_failed": ("The task did not succeed.", True),
     "outcome_unknown": ("It is unknown whether the operation took effect.", False),

@@ -5,6 +5,7 @@ RungentError(code, message)
 ├── InvalidRequest (ValueError)      invalid_request     .errors
 ├── InvalidResponse (ValueError)     invalid_response    .reason .path
 ├── NotFound (LookupError)           not_found           also for things of another owner
+├── NotAllowed                       not_allowed         somebody else is to answer
 ├── Unauthenticated                  unauthenticated     raised by hosts
 ├── Conflict (ValueError)
 │   ├── ActiveRunConflict            active_run_conflict           .run_id .status
@@ -36,6 +37,7 @@ __all__ = [
     "InteractionMismatch",
     "InvalidRequest",
     "InvalidResponse",
+    "NotAllowed",
     "NotFound",
     "RunNotRetryable",
     "RunNotWaiting",
@@ -88,6 +90,12 @@ class NotFound(RungentError, LookupError):
     """An id that does not exist, or that belongs to another owner: callers cannot tell which."""
 
     code = "not_found"
+
+
+class NotAllowed(RungentError):
+    """An answer by the owner of a session to a question that other people are to answer."""
+
+    code = "not_allowed"
 
 
 class Unauthenticated(RungentError):

@@ -195,7 +195,7 @@ class InteractionRequested(TypedDict):
     """A question or approval waits for the user."""
 
     id: str
-    kind: Literal["text", "choice", "form", "approval"]
+    kind: Literal["text", "choice", "form", "approval", "data"]
     prompt: str
     tool_call_id: str
     options: list[OptionShown]
@@ -205,13 +205,15 @@ class InteractionRequested(TypedDict):
     allow_skip: bool
     skip_label: str | None
     tool: NotRequired[ToolShown]
+    schema: NotRequired[dict[str, JsonValue]]
+    expires_at: NotRequired[str]
 
 
 class InteractionResolved(TypedDict):
     """A question or approval is over; the answer itself is never in an event."""
 
     interaction_id: str
-    kind: Literal["text", "choice", "form", "approval"]
+    kind: Literal["text", "choice", "form", "approval", "data"]
     outcome: Literal["answered", "approved", "rejected", "skipped", "cancelled", "expired"]
 
 

@@ -11,6 +11,7 @@ from rungent.catalog import Catalog
 from rungent.events import Event
 from rungent.ids import Now, system_now
 from rungent.records import Run, Session
+from rungent.tools.asking import LONGEST_WAIT
 from rungent.tools.results import DeferredRequest
 
 __all__ = [
@@ -31,6 +32,7 @@ _OPTIONAL = frozenset(
         "model_step_total_timeout_seconds",
         "model_idle_timeout_seconds",
         "max_concurrent_runs",
+        "question_expires_seconds",
     }
 )
 _WHOLE = frozenset(
@@ -67,6 +69,7 @@ class RuntimeOptions(TypedDict, total=False):
     recovery_interval_seconds: float
     follow_poll_seconds: float
     shutdown_grace_seconds: float
+    question_expires_seconds: float | None
     external_task_canceller: ExternalTaskCanceller | None
     dependency_provider: DependencyProvider | None
     event_listener: EventListener | None
@@ -99,6 +102,7 @@ class Options:
     recovery_interval_seconds: float = 5
     follow_poll_seconds: float = 1
     shutdown_grace_seconds: float = 4
+    question_expires_seconds: float | None = None
     external_task_canceller: ExternalTaskCanceller | None = None
     dependency_provider: DependencyProvider | None = None
     event_listener: EventListener | None = None
@@ -109,6 +113,8 @@ class Options:
         for option in fields(self):
             if option.name.endswith(("_seconds", "_tokens", "_chars")) or option.name in _WHOLE:
                 _check_number(option.name, getattr(self, option.name))
+        if (self.question_expires_seconds or 0) > LONGEST_WAIT.total_seconds():
+            raise ValueError("question_expires_seconds must be at most ten years")
         if self.max_model_steps > MAX_STEPS:
             raise ValueError(f"max_model_steps must be at most {MAX_STEPS}")
         if self.lease_renew_seconds >= self.lease_seconds:

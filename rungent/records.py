@@ -7,19 +7,24 @@ calls of the turn that are still open, and what it waits for. Source: docs/runs.
 # ruff: noqa: RUF012 - pydantic copies the defaults of its models
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import JsonValue
 
 from rungent.events import Effect, Usage
 from rungent.frozen import Frozen
+from rungent.identity import Identity
 from rungent.interactions.answers import TrustedInteractionResponse
+from rungent.interactions.spec import InteractionKind
 
 __all__ = [
     "ACTIVE",
+    "ActionOutcome",
+    "ActionStatus",
+    "ActionToken",
     "ActivityTexts",
     "Call",
     "ExternalTask",
@@ -148,13 +153,51 @@ class Settled(Record):
     key: str = ""
 
 
+class Interaction(Record):
+    """A question or approval. `frozen_call` is the call that an answer sets free.
+
+    `state` is what the asking tool, or the announcement of an approval, keeps for itself; it is
+    None where there is neither. Only `responders` may answer, the session's owner where it is
+    None; `max_answers` counts rounds, and `answered_by` lists who answered. `closing` is the
+    reason for which the tool is still to be told that nobody can answer any more.
+    """
+
+    id: str
+    run_id: str
+    tool_call_id: str
+    kind: InteractionKind
+    request: dict[str, JsonValue]
+    frozen_call: dict[str, JsonValue] | None = None
+    status: Literal["pending", "resolved"] = "pending"
+    outcome: str | None = None
+    response: JsonValue = None
+    created_at: datetime
+    resolved_at: datetime | None = None
+    expires_at: datetime | None = None
+    state: dict[str, JsonValue] | None = None
+    responders: tuple[Identity, ...] | None = None
+    max_answers: int = 1
+    answered_by: tuple[Identity, ...] = ()
+    closing: str | None = None
+
+
+class ActionToken(Record):
+    """A button: the hash of its token, and the answer that it stands for."""
+
+    token_hash: str
+    run_id: str
+    interaction_id: str
+    params: dict[str, JsonValue]
+
+
 class Call(Record):
     """One call of the open turn, in the order of the transcript.
 
     `made` calls come from the runtime itself, not from the model. `frozen` holds the normalised
     arguments that were put up for approval, and `approved` says that they were approved; `answer`
     is the trusted answer under which a call was frozen. `opened` is set while and after an
-    execution, `settled` once the call is over.
+    execution, `settled` once the call is over. `asked` is the answered question of a tool that
+    continues the call, and `continued` says that this was begun.
     """
 
     id: str
@@ -167,22 +210,8 @@ class Call(Record):
     progress: Progress | None = None
     settled: Settled | None = None
     answer: TrustedInteractionResponse | None = None
-
-
-class Interaction(Record):
-    """A question or approval. `frozen_call` is the call that an answer sets free."""
-
-    id: str
-    run_id: str
-    tool_call_id: str
-    kind: Literal["text", "choice", "form", "approval"]
-    request: dict[str, JsonValue]
-    frozen_call: dict[str, JsonValue] | None = None
-    status: Literal["pending", "resolved"] = "pending"
-    outcome: str | None = None
-    response: JsonValue = None
-    created_at: datetime
-    resolved_at: datetime | None = None
+    asked: Interaction | None = None
+    continued: bool = False
 
 
 class ExternalTask(Record):
@@ -273,6 +302,43 @@ class RunReceipt:
     status: RunStatus
     replayed: bool = False
     retried_from: str | None = None
+
+
+ActionStatus = Literal[
+    "accepted",
+    "already_answered",
+    "expired",
+    "closed",
+    "unknown",
+    "not_allowed",
+    "invalid",
+    "busy",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionOutcome:
+    """What came of a click on a button.
+
+    `answered_by` is who answered, where somebody did. `reason` and `path` belong to `invalid`.
+    Nothing but the status is told to people who may not answer. Source: docs/interactive-tools.md.
+    """
+
+    status: ActionStatus
+    run_id: str | None = None
+    interaction_id: str | None = None
+    answered_by: Identity | None = None
+    reason: str | None = None
+    path: tuple[str | int, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether this click was the answer."""
+        return self.status == "accepted"
+
+    def but(self, status: ActionStatus, **changes: Any) -> ActionOutcome:
+        """The same with another status."""
+        return replace(self, status=status, **changes)
 
 
 class ToolClaim(Record):

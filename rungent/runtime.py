@@ -13,7 +13,9 @@ import trio
 from pydantic import JsonValue
 
 from rungent import creation
+from rungent._drive.acting import Acting
 from rungent._drive.announce import Announcer
+from rungent._drive.closing import Closer
 from rungent._drive.doors import Doors
 from rungent._drive.journal import Desk
 from rungent._drive.service import Service
@@ -22,13 +24,13 @@ from rungent._drive.tool_call import in_json
 from rungent.access import Access, OpeningStream, OwnedStream, page_limit
 from rungent.agent import Agent
 from rungent.creation import IfActive
-from rungent.errors import InvalidRequest, NotFound
+from rungent.errors import InvalidRequest, NotAllowed, NotFound
 from rungent.events import Event
 from rungent.identity import Identity
 from rungent.ids import new_id
 from rungent.llm.port import Model
 from rungent.options import Options, RuntimeOptions
-from rungent.records import Message, Run, RunReceipt, Session
+from rungent.records import ActionOutcome, Message, Run, RunReceipt, Session
 from rungent.store.feed import EventFeed, Until
 from rungent.store.port import Store
 from rungent.text import to_json_value
@@ -74,7 +76,9 @@ class Runtime:
         self._supervisor = Supervisor(self._desk, self._agents, model)
         self._doors = Doors(self._desk, self._agents, self._supervisor)
         self._access = Access(store, self._agents.keys())
-        self._service = Service(self._desk, self._feed, self._supervisor, model)
+        self._acting = Acting(self._desk, self._doors, self._feed)
+        closer = Closer(self._desk, self._doors)
+        self._service = Service(self._desk, self._feed, self._supervisor, closer, model)
 
     # --- serving -----------------------------------------------------------------------------
 
@@ -248,11 +252,30 @@ class Runtime:
         """Answer the question or approval that a run waits for; the run goes on at once.
 
         The first answer wins: the same once more is accepted without effect. Raises
-        InvalidResponse, InteractionMismatch, InteractionAlreadyResolved, RunNotWaiting, NotFound
-        or ShuttingDown; then nothing is stored and the run keeps waiting.
+        InvalidResponse, NotAllowed, InteractionMismatch, InteractionAlreadyResolved,
+        RunNotWaiting, NotFound or ShuttingDown; then nothing is stored and the run keeps waiting.
         """
-        await self._access.run(run_id, identity)
-        return await self._doors.answer(run_id, interaction_id, value, deps)
+        run, session = await self._access.run(run_id, identity)
+        pending = run.state.interaction
+        asked = pending if pending is not None and pending.id == interaction_id else None
+        if asked and not await self._acting.may_answer(run, session, asked, identity, deps):
+            raise NotAllowed("Other people are to answer this.")
+        checked = None if asked is None else asked.id
+        return await self._doors.answer(
+            run_id, interaction_id, value, identity, deps, checked=checked
+        )
+
+    async def act(
+        self, token: str, *, identity: Identity, deps: Mapping[str, Any] | None = None
+    ) -> ActionOutcome:
+        """Give the answer of a button, as the person who clicked it; what came of it as a value.
+
+        `identity` need not own the session: who may answer is what the question says. The run
+        goes on at once, with `deps` or those of `dependency_provider`. While an earlier answer of
+        several is being handled it waits up to two seconds. Raises ShuttingDown only.
+        Source: docs/interactive-tools.md#clicks.
+        """
+        return await self._acting.act(token, identity, deps)
 
     async def report_external_progress(
         self,

@@ -17,7 +17,15 @@ from typing_extensions import override
 
 from rungent.events import Event
 from rungent.identity import Identity
-from rungent.records import ExternalTask, Interaction, Message, Run, Session, ToolClaim
+from rungent.records import (
+    ActionToken,
+    ExternalTask,
+    Interaction,
+    Message,
+    Run,
+    Session,
+    ToolClaim,
+)
 from rungent.store import Store
 from rungent.store.port import Commit, Created, Creation, Cursor, Decision
 
@@ -116,9 +124,12 @@ class FaultyStore(Store):
         if fault is Fault.ERROR:
             raise InjectedFault(f"{what} failed")
         await self._ready()
-        result = await write()
-        if fault is Fault.CRASH_AFTER:
-            self.crash()
+        try:
+            result = await write()
+        finally:
+            if fault is Fault.CRASH_AFTER:
+                # Also when the write was refused: that is an end of it, too.
+                self.crash()
         if fault is Fault.LOST_REPLY:
             raise InjectedFault(f"the reply to {what} was lost")
         await self._ready()
@@ -196,6 +207,10 @@ class FaultyStore(Store):
         return await self._write("cancel_run", lambda: self._store.cancel_run(run_id, decide))
 
     @override
+    async def take_closing(self, interaction_id: str) -> bool:
+        return await self._write("take_closing", lambda: self._store.take_closing(interaction_id))
+
+    @override
     async def renew_lease(
         self, tokens: Mapping[str, int], owner: str, expires_at: datetime
     ) -> set[str]:
@@ -260,6 +275,16 @@ class FaultyStore(Store):
     @override
     async def get_interaction(self, interaction_id: str) -> Interaction:
         return await self._read(lambda: self._store.get_interaction(interaction_id))
+
+    @override
+    async def find_token(self, token_hash: str) -> ActionToken | None:
+        return await self._read(lambda: self._store.find_token(token_hash))
+
+    @override
+    async def list_due(
+        self, agent_names: Collection[str], now: datetime, *, limit: int
+    ) -> list[Interaction]:
+        return await self._read(lambda: self._store.list_due(agent_names, now, limit=limit))
 
     @override
     async def list_claims(self, run_id: str) -> list[ToolClaim]:

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from rungent.testing.store_contract_changes import ChangeContract
 from rungent.testing.store_contract_creation import CreationContract
+from rungent.testing.store_contract_questions import QuestionContract
 from rungent.testing.store_contract_reads import ReadContract
 
 __all__ = ["StoreContract"]
 
 
-class StoreContract(ReadContract, CreationContract, ChangeContract):
+class StoreContract(ReadContract, CreationContract, ChangeContract, QuestionContract):
     """Every promise of the store port."""

@@ -64,8 +64,19 @@ MAY_IMPORT = {
     "rungent.events": {"rungent.frozen", "rungent.text"},
     "rungent.logs": {"rungent.text"},
     "rungent.interactions": {"rungent.errors", "rungent.text"},
-    "rungent.records": {"rungent.events", "rungent.frozen", "rungent.interactions"},
-    "rungent.tools": {"rungent.identity", "rungent.interactions", "rungent.text"},
+    "rungent.records": {
+        "rungent.events",
+        "rungent.frozen",
+        "rungent.identity",
+        "rungent.interactions",
+    },
+    "rungent.tools": {
+        "rungent.errors",
+        "rungent.identity",
+        "rungent.ids",
+        "rungent.interactions",
+        "rungent.text",
+    },
     "rungent.agent": {
         "rungent.llm",
         "rungent.records",

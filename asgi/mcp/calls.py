@@ -174,8 +174,10 @@ class ToolCaller:
     def _outcome(self, caller: Caller, tool: AnyTool, result: ToolResult) -> CallOutcome:
         if tool.parallel and (result.interaction is not None or result.deferred is not None):
             return failure("tool_error")
-        if result.interaction is not None:
+        if isinstance(result.interaction, InteractionRequest):
             return self._question(caller, result.interaction)
+        if result.interaction is not None:
+            return failure("tool_error")
         if result.deferred is not None:
             return result.deferred if caller.can_wait else failure("deferred_unsupported")
         plain = ToolResult(data=to_json_value(result.data), message=result.message)

@@ -34,7 +34,8 @@ class Catalog:
     ) -> Catalog:
         """The agent's tools, or those `chosen` of them. Raises ValueError for unknown ones.
 
-        Tools that need a user's answer are left out: no client can call them by itself.
+        Tools that need a user's answer are left out: no client can call them by itself. So are
+        tools that ask by themselves: whom they ask may take days.
         """
         names = None if chosen is None else {_name_of(agent, tool) for tool in chosen}
         return cls(
@@ -44,6 +45,7 @@ class Catalog:
                     tool.name: tool
                     for tool in agent.tools
                     if not tool.requires_interaction_response
+                    and tool.interactive.answered is None
                     and (names is None or tool.name in names)
                     and not (without_approvals and tool.approval is ApprovalPolicy.ALWAYS)
                 }

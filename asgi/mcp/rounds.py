@@ -161,6 +161,7 @@ def _settled(origin: Origin, asked: Asked, value: JsonValue, interaction_id: str
     spec = asked.spec
     if spec.kind == "approval":
         return Answered(origin, asked, asked.answer, accepted=value == "approve")
+    assert spec.kind != "data", "tools that ask are not exported"
     trusted = TrustedInteractionResponse(interaction_id, spec.kind, spec.prompt, value)
     return Answered(origin, asked, trusted, accepted=True)
 

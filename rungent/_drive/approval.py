@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import cast
 
 import trio
 
@@ -10,6 +11,7 @@ from rungent._drive.context import DriveContext
 from rungent._drive.hosts import call_host
 from rungent._lifecycle.actions import AskApproval, Invocation
 from rungent._lifecycle.outcomes import ConfirmationFailed, ConfirmationMade
+from rungent.tools.asking import KeptAsk, new_ask
 from rungent.tools.confirmation import confirmation_text
 
 __all__ = ["confirmation"]
@@ -24,12 +26,27 @@ async def confirmation(
     invocation = action.invocation
     try:
         with trio.move_on_after(invocation.tool.timeout_seconds):
-            return ConfirmationMade(invocation, await _text(drive, invocation))
+            text = await _text(drive, invocation)
+            return ConfirmationMade(invocation, text, await _announced(drive, invocation, text))
     except Exception:
         logger.exception(
             "confirmation of %s failed in %s", invocation.tool.name, drive.journal.run.id
         )
     return ConfirmationFailed(invocation)
+
+
+async def _announced(drive: DriveContext, invocation: Invocation, text: str) -> KeptAsk | None:
+    """The approval as the tool posted it elsewhere, or None where it posts nothing."""
+    tool, call = invocation.tool, invocation.call
+    if tool.interactive.announce is None:
+        return None
+    context = drive.tool_context(call)
+    ask = new_ask(tool.interactive.approval_rules, call.id, context.identity, prompt=text)
+    post = tool.interactive.announce
+    kept = cast("object", await call_host(post, context, ask, **invocation.arguments.values))
+    if not isinstance(kept, KeptAsk) or kept.id != ask.id:
+        raise TypeError("announce must return what its ask.keep() returned")
+    return kept
 
 
 async def _text(drive: DriveContext, invocation: Invocation) -> str:

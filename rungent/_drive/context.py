@@ -33,6 +33,8 @@ class DriveContext:
     ) -> ToolContext:
         """The context for host code: about `call` when it is given, else for a callback."""
         run = self.journal.run
+        tool = None if call is None else self.agent.tool(call.name)
+        answers = () if call is None or call.asked is None else call.asked.answered_by
         return ToolContext.create(
             identity=Identity(self.session.subject_id, self.session.tenant_id),
             session_id=self.session.id,
@@ -42,5 +44,8 @@ class DriveContext:
             resource=self.session.resource,
             deps=self.deps,
             interaction_response=run.state.answer if call is None else trusted_answer(run, call),
+            answered_by=answers[-1] if answers else None,
+            answers=len(answers),
+            asks=None if tool is None else tool.interactive.rules,
             report=report,
         )

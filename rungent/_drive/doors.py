@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import trio
 from pydantic import JsonValue
 
 from rungent._drive.hosts import call_host
@@ -19,8 +20,10 @@ from rungent._drive.run_log import log_part
 from rungent._drive.seal import seal
 from rungent._drive.supervisor import Supervisor
 from rungent._lifecycle.endings import cancel
+from rungent._lifecycle.expiring import expire, is_over
 from rungent._lifecycle.follow_ups import end_task, report_task
-from rungent._lifecycle.pauses import answered, spec_of
+from rungent._lifecycle.pauses import answered, normal_answer
+from rungent._lifecycle.responding import asking_tool, has_answered, is_restricted
 from rungent._lifecycle.tool_outcomes import task_ended
 from rungent._lifecycle.transition import Transition
 from rungent.agent import Agent
@@ -33,8 +36,8 @@ from rungent.errors import (
     TaskMismatch,
 )
 from rungent.events import Event
+from rungent.identity import Identity
 from rungent.ids import new_call_id
-from rungent.interactions import validate_answer
 from rungent.records import ExternalTask, Interaction, Run, RunReceipt, RunStatus, Session
 from rungent.store.port import Commit, Creation
 from rungent.tools.results import DeferredRequest, ToolResult
@@ -53,6 +56,26 @@ class Doors:
         self._desk = desk
         self._agents = agents
         self._supervisor = supervisor
+        self._due = trio.Event()
+        supervisor.when_sweeping = self._wake
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """The agents of this runtime by name."""
+        return self._agents
+
+    @property
+    def accepting(self) -> bool:
+        """Whether drives may start."""
+        return self._supervisor.accepting
+
+    async def until_due(self) -> None:
+        """Wait for a sweep, or for the end of a question by this process that is to be told."""
+        await self._due.wait()
+        self._due = trio.Event()
+
+    def _wake(self) -> None:
+        self._due.set()
 
     async def create(
         self,
@@ -90,17 +113,40 @@ class Doors:
                 self._supervisor.reserve(created.run, deps)
         if created.replaced is not None:
             log_part(created.replaced.run, self._desk.worker)
+            self._note_ends(created.replaced)
             await self._announce(created.replaced)
         return _receipt(created.run)
 
     async def answer(
-        self, run_id: str, interaction_id: str, value: JsonValue, deps: Deps
+        self,
+        run_id: str,
+        interaction_id: str,
+        value: JsonValue,
+        by: Identity,
+        deps: Deps,
+        *,
+        checked: str | None,
     ) -> RunReceipt:
         """Resolve a pending interaction and drive the run on; an equal repetition does nothing.
 
-        Raises InvalidResponse, InteractionMismatch, InteractionAlreadyResolved, RunNotWaiting or
-        ShuttingDown, and then changes nothing.
+        `checked` is the interaction that `by` is known to be allowed to answer. Raises
+        InvalidResponse, InteractionMismatch, InteractionAlreadyResolved, RunNotWaiting or
+        ShuttingDown, and then changes nothing but that a question may have expired.
         """
+        run, _ = await self.respond(run_id, interaction_id, value, by, deps, checked=checked)
+        return _receipt(run)
+
+    async def respond(
+        self,
+        run_id: str,
+        interaction_id: str,
+        value: JsonValue,
+        by: Identity,
+        deps: Deps,
+        *,
+        checked: str | None,
+    ) -> tuple[Run, bool]:
+        """As `answer`, with the run, and whether this was the answer and no repetition of it."""
         written: list[Commit] = []
         now, lease = self._desk.options.now(), self._supervisor.lease()
 
@@ -108,17 +154,48 @@ class Doors:
             written.clear()
             if interaction is None:
                 raise _no_such_interaction(run)
-            if interaction.status == "resolved":
-                _require_same(interaction, value)
-                return None
             facts = facts_of(self._desk, self._agents[run.agent_name], now)
-            transition = answered(run, interaction, value, lease, facts)
+            if interaction.status == "resolved":
+                _require_same(interaction, value, facts.agent)
+                return None
+            tool = asking_tool(interaction, facts.agent)
+            if has_answered(interaction, by, tool):
+                raise InteractionAlreadyResolved("answered")
+            if checked != interaction.id and is_restricted(interaction, tool):
+                # It was asked only after its responders were looked up.
+                raise InteractionAlreadyResolved(interaction.outcome or "answered")
+            transition = (
+                expire(run, interaction, lease, facts)
+                if is_over(interaction, now)
+                else answered(run, interaction, value, by, lease, facts)
+            )
             self._supervisor.require_accepting()
             written.append(seal(transition, now))
             return written[0]
 
         run = await self._desk.store.resolve_interaction(run_id, interaction_id, decide)
-        return _receipt(await self._drive_on(run, written, deps))
+        await self._drive_on(run, written, deps)
+        if written and written[0].interactions[0].outcome == "expired":
+            raise InteractionAlreadyResolved("expired")
+        return run, bool(written)
+
+    async def expire(self, interaction: Interaction) -> None:
+        """End a question whose time is up, unless somebody else was faster."""
+        written: list[Commit] = []
+        now, lease = self._desk.options.now(), self._supervisor.lease()
+
+        def decide(run: Run, found: Interaction | None) -> Commit | None:
+            written.clear()
+            if found is None or found.status != "pending" or not is_over(found, now):
+                return None
+            self._supervisor.require_accepting()
+            facts = facts_of(self._desk, self._agents[run.agent_name], now)
+            written.append(seal(expire(run, found, lease, facts), now))
+            return written[0]
+
+        store = self._desk.store
+        run = await store.resolve_interaction(interaction.run_id, interaction.id, decide)
+        await self._drive_on(run, written, None)
 
     async def complete(self, run_id: str, task_id: str, result: ToolResult, deps: Deps) -> Run:
         """Consume the task that a run waits for and drive the run on with its result.
@@ -179,6 +256,7 @@ class Doors:
             return run
         after = await self._desk.store.cancel_run(run.id, decide)
         for commit in written:
+            self._note_ends(commit)
             drive = self._supervisor.end_drive(commit)
             if drive is None:
                 await self._announce(commit)
@@ -214,12 +292,17 @@ class Doors:
     async def _drive_on(self, run: Run, written: list[Commit], deps: Deps) -> Run:
         """Start the drive of a run that the commit leased to this worker."""
         for commit in written:
+            self._note_ends(commit)
             if commit.run.status is RunStatus.RUNNING:
                 self._supervisor.start(commit.run, deps, claim_events=commit.events)
             else:
                 log_part(commit.run, self._desk.worker)
                 await self._announce(commit)
         return run
+
+    def _note_ends(self, commit: Commit) -> None:
+        if any(interaction.closing is not None for interaction in commit.interactions):
+            self._wake()
 
     async def _announce(self, commit: Commit) -> None:
         drive = self._supervisor.drive_of(commit.run.id)
@@ -240,10 +323,10 @@ def _no_such_interaction(run: Run) -> RunNotWaiting | InteractionMismatch:
     return RunNotWaiting(run.status) if pending is None else InteractionMismatch(pending.id)
 
 
-def _require_same(interaction: Interaction, value: JsonValue) -> None:
+def _require_same(interaction: Interaction, value: JsonValue, agent: Agent) -> None:
     """The first answer wins; the same once more is accepted and does nothing."""
     try:
-        same = validate_answer(spec_of(interaction), value) == interaction.response
+        same = normal_answer(interaction, value, agent) == interaction.response
     except InvalidResponse:
         same = False
     if not same:

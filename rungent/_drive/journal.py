@@ -64,6 +64,7 @@ def facts_of(desk: Desk, agent: Agent, now: datetime | None = None) -> Facts:
         max_model_steps=desk.options.max_model_steps,
         max_identical_tool_failures=desk.options.max_identical_tool_failures,
         max_recoveries=desk.options.max_recoveries,
+        question_seconds=desk.options.question_expires_seconds,
     )
 
 

@@ -51,6 +51,7 @@ def seal(
         claims=transition.claims,
         interactions=transition.interactions,
         tasks=transition.tasks,
+        tokens=transition.tokens,
         appends=before is stored,
     )
 

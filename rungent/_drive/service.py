@@ -13,6 +13,7 @@ from typing import cast
 
 import trio
 
+from rungent._drive.closing import Closer
 from rungent._drive.journal import Desk
 from rungent._drive.supervisor import Supervisor
 from rungent.llm.port import Model
@@ -29,10 +30,13 @@ STOP_MARGIN_SECONDS = 10.0
 class Service:
     """The long-lived tasks of one runtime: drives, sweep, the store's watcher, the model."""
 
-    def __init__(self, desk: Desk, feed: EventFeed, supervisor: Supervisor, model: Model) -> None:
+    def __init__(
+        self, desk: Desk, feed: EventFeed, supervisor: Supervisor, closer: Closer, model: Model
+    ) -> None:
         self._desk = desk
         self._feed = feed
         self._supervisor = supervisor
+        self._closer = closer
         self._model = model
         self._scope: trio.CancelScope | None = None
         self._over = trio.Event()
@@ -52,6 +56,7 @@ class Service:
                     async with trio.open_nursery() as nursery:
                         nursery.start_soon(self._watch)
                         await nursery.start(self._supervisor.run)
+                        nursery.start_soon(self._closer.run)
                         task_status.started()
         finally:
             self._scope = None
@@ -63,11 +68,16 @@ class Service:
         scope = self._scope
         if scope is None:
             return
-        grace = self._desk.options.shutdown_grace_seconds
+        grace = grace_seconds
+        if grace is None:
+            grace = self._desk.options.shutdown_grace_seconds
+        deadline = trio.current_time() + grace
         self._feed.close()
         over = self._over
         try:
-            await self._supervisor.drain(grace if grace_seconds is None else grace_seconds)
+            await self._supervisor.drain(grace)
+            with trio.CancelScope(deadline=deadline):
+                await self._closer.settle()
         finally:
             # A stop that is cut short is one without grace.
             scope.cancel()

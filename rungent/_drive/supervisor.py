@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -43,7 +43,10 @@ class Reservation:
 
 
 class Supervisor:
-    """Owns the drives. `run()` holds their nursery; nothing is driven outside it."""
+    """Owns the drives. `run()` holds their nursery; nothing is driven outside it.
+
+    `when_sweeping` is called at each sweep, for what else is to be looked after.
+    """
 
     def __init__(self, desk: Desk, agents: Mapping[str, Agent], model: Model) -> None:
         self._desk = desk
@@ -61,6 +64,7 @@ class Supervisor:
         self._all_done = trio.Event()
         self._draining = False
         self._stopping = False
+        self.when_sweeping: Callable[[], None] = _nothing
 
     @property
     def accepting(self) -> bool:
@@ -274,6 +278,7 @@ class Supervisor:
     async def _sweep_forever(self) -> None:
         while True:
             self._kick = trio.Event()
+            self.when_sweeping()
             try:
                 await self.sweep()
             except Exception:
@@ -343,3 +348,7 @@ class Supervisor:
                 logger.exception("could not renew leases")
                 await trio.sleep(1)
         return set()
+
+
+def _nothing() -> None:
+    """Nothing else is looked after."""

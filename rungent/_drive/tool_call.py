@@ -19,6 +19,7 @@ from rungent._lifecycle.outcomes import (
     ToolFinished,
 )
 from rungent.text import to_json_value
+from rungent.tools.context import ToolContext
 from rungent.tools.results import ToolResult, coerce_result
 
 __all__ = ["earlier_result", "finished", "in_json", "run_tools"]
@@ -51,8 +52,8 @@ async def _run_tool(drive: DriveContext, invocation: Invocation) -> Outcome:
     context = drive.tool_context(call, reporter.report)
     try:
         with trio.move_on_after(tool.timeout_seconds):
-            result = in_json(coerce_result(await tool(context, **invocation.arguments.values)))
-            return finished(drive, invocation, result)
+            returned = await _execute(invocation, context)
+            return finished(drive, invocation, in_json(coerce_result(returned)))
     except Exception:
         logger.exception("tool %s failed in %s", tool.name, drive.journal.run.id)
         return ToolBroke(call.id, "tool_error")
@@ -60,6 +61,14 @@ async def _run_tool(drive: DriveContext, invocation: Invocation) -> Outcome:
         reporter.close()
     # Reached only when our own deadline absorbed the call.
     return ToolBroke(call.id, "timeout")
+
+
+async def _execute(invocation: Invocation, context: ToolContext) -> object:
+    """The tool itself, or what continues it after an answer."""
+    go_on = invocation.continuing
+    if go_on is None:
+        return await invocation.tool(context, **invocation.arguments.values)
+    return await go_on.follow_up.function(context, go_on.answer, **go_on.named)
 
 
 def in_json(result: ToolResult) -> ToolResult:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from rungent.interactions import InteractionSpec
 from rungent.records import Call
 from rungent.tools.arguments import Arguments
 from rungent.tools.decorator import AnyTool
+from rungent.tools.interactive import FollowUp
 
 __all__ = [
     "Action",
     "AnswerProgress",
     "AskApproval",
     "AskUser",
+    "BreakOff",
     "CallModel",
+    "Continuing",
     "GiveUp",
     "Initialise",
     "Invocation",
@@ -48,12 +53,22 @@ class CallModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Continuing:
+    """What goes on with a call whose question was answered: the function, and what it gets."""
+
+    follow_up: FollowUp
+    answer: BaseModel
+    named: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """A checked call with its tool and validated arguments."""
 
     call: Call
     tool: AnyTool
     arguments: Arguments
+    continuing: Continuing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +141,14 @@ class LeaveInDoubt:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakOff:
+    """Settle a begun call as failed: what should continue it is not there any more."""
+
+    call: Call
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class GiveUp:
     """End the run as failed with this code."""
 
@@ -144,5 +167,6 @@ Action = (
     | SkipDuplicate
     | Reconcile
     | LeaveInDoubt
+    | BreakOff
     | GiveUp
 )

@@ -13,6 +13,7 @@ from rungent._lifecycle.actions import (
     Reconcile,
     RunTools,
 )
+from rungent._lifecycle.asking import go_on
 from rungent._lifecycle.checks import check_call
 from rungent._lifecycle.transition import Facts
 from rungent.records import Call, Run, RunStatus
@@ -53,6 +54,8 @@ def next_action(run: Run, facts: Facts) -> Action:
 
 def _next_call(run: Run, calls: tuple[Call, ...], facts: Facts) -> Action:
     first = calls[0]
+    if first.asked is not None and not first.continued:
+        return go_on(first, facts)
     if first.opened is not None:
         return _after_loss(first, facts)
     action = check_call(run, first, facts)
@@ -84,6 +87,9 @@ def _after_loss(call: Call, facts: Facts) -> Action:
     if tool is None or call.opened is None:
         return LeaveInDoubt(call)
     harmless = tool.effect == "read" or tool.idempotent or call.opened.nothing_done
+    if call.asked is not None:
+        # To reconcile knows of the execution that asked, not of the one that got the answer.
+        return go_on(call, facts) if harmless else LeaveInDoubt(call)
     if not harmless and tool.reconcile is None:
         return LeaveInDoubt(call)
     try:

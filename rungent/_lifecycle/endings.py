@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rungent._lifecycle.pauses import resolved
 from rungent._lifecycle.transition import Facts, Transition, with_state
 from rungent._lifecycle.turns import answers_of, claim_of, error_content
 from rungent.catalog import run_failure_retryable
@@ -47,23 +48,16 @@ def _nothing_pending(run: Run, ended: Run, facts: Facts) -> Transition:
     """The question or task that the run waited for is over, too."""
     interaction, task = run.state.interaction, run.state.task
     if interaction is not None:
-        resolved = interaction.model_copy(
-            update={"status": "resolved", "outcome": "cancelled", "resolved_at": facts.now}
-        )
-        data = {
-            "interaction_id": interaction.id,
-            "kind": interaction.kind,
-            "outcome": "cancelled",
-        }
-        return Transition(ended, (Draft("interaction.resolved", data),), interactions=(resolved,))
+        over, shown = resolved(interaction, "cancelled", facts)
+        return Transition(ended, (shown,), interactions=(over,))
     if task is not None:
-        over = task.model_copy(update={"state": "cancelled", "settled_at": facts.now})
+        dropped = task.model_copy(update={"state": "cancelled", "settled_at": facts.now})
         data = {
             "task_id": task.task_id,
             "call_id": task.call_id,
             "message": facts.catalog.text("external_task_cancelled"),
         }
-        return Transition(ended, (Draft("external_task.cancelled", data),), tasks=(over,))
+        return Transition(ended, (Draft("external_task.cancelled", data),), tasks=(dropped,))
     return Transition(ended)
 
 
@@ -80,6 +74,11 @@ def _closing(run: Run, ended: Run, facts: Facts) -> Transition:
             message for call in calls for message in answers_of(call, _last_word(call, facts))
         ),
         claims=tuple(_cut_off(run, call, facts) for call in calls if _is_open(call)),
+        interactions=tuple(
+            call.asked.model_copy(update={"closing": ended.status.value})
+            for call in calls
+            if _is_open(call) and call.asked is not None
+        ),
     )
 
 

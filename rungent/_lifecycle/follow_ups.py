@@ -6,6 +6,7 @@ Source: docs/interactions.md#tool-directed-questions and docs/deferred.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Literal, cast
 
 from pydantic import JsonValue
@@ -18,11 +19,10 @@ from rungent.events import Draft
 from rungent.interactions import (
     InteractionRequest,
     InteractionSpec,
-    InvalidInteraction,
     ToolContinuation,
 )
 from rungent.records import Call, ExternalTask, Lease, Run, RunStatus
-from rungent.tools.arguments import ArgumentErrors
+from rungent.tools.asking import checked_expiry
 from rungent.tools.results import DeferredRequest, ToolResult
 
 __all__ = ["Continuation", "ask_directed", "continuation_of", "defer", "end_task", "report_task"]
@@ -31,19 +31,28 @@ __all__ = ["Continuation", "ask_directed", "continuation_of", "defer", "end_task
 class Continuation:
     """A checked question of a tool, and the call that follows the answer."""
 
-    __slots__ = ("arguments", "name", "spec")
+    __slots__ = ("arguments", "expires_in", "name", "spec")
 
-    def __init__(self, spec: InteractionSpec, name: str, arguments: dict[str, JsonValue]) -> None:
+    def __init__(
+        self,
+        spec: InteractionSpec,
+        name: str,
+        arguments: dict[str, JsonValue],
+        expires_in: timedelta | None,
+    ) -> None:
         self.spec = spec
         self.name = name
         self.arguments = arguments
+        self.expires_in = expires_in
 
 
-def continuation_of(request: InteractionRequest, agent: Agent) -> Continuation | None:
+def continuation_of(request: object, agent: Agent) -> Continuation | None:
     """The question if it follows every rule, else None.
 
     The continuation must be a tool of the agent that requires an answer, with valid arguments.
     """
+    if not isinstance(request, InteractionRequest):
+        return None
     # Hosts build these without any check; whatever they put there must not break the run.
     then = cast("object", request.continuation)
     if not isinstance(then, ToolContinuation):
@@ -54,8 +63,9 @@ def continuation_of(request: InteractionRequest, agent: Agent) -> Continuation |
         return None
     try:
         arguments = tool.arguments.check(cast("Mapping[str, object]", given))
-        return Continuation(request.spec(), tool.name, arguments.normalised)
-    except (InvalidInteraction, ArgumentErrors):
+        expires_in = checked_expiry(request.expires_in)
+        return Continuation(request.spec(), tool.name, arguments.normalised, expires_in)
+    except (ValueError, TypeError):
         return None
 
 
@@ -66,7 +76,7 @@ def ask_directed(run: Run, continuation: Continuation, call_id: str, facts: Fact
     """
     made = Call(id=call_id, name=continuation.name, arguments=continuation.arguments, made=True)
     queued = with_state(run, turn=(*run.state.turn, made))
-    return ask_user(queued, made, continuation.spec, facts)
+    return ask_user(queued, made, continuation.spec, facts, continuation.expires_in)
 
 
 def defer(run: Run, call: Call, request: DeferredRequest, facts: Facts) -> Transition:
@@ -81,7 +91,7 @@ def defer(run: Run, call: Call, request: DeferredRequest, facts: Facts) -> Trans
     )
     parked = with_state(
         # The row closes here: the result that comes later has none of its own.
-        with_calls(run, call.model_copy(update={"progress": None})),
+        with_calls(run, call.model_copy(update={"progress": None, "asked": None})),
         task=task,
         answer=None,
         used_tasks=(*run.state.used_tasks, task.task_id),

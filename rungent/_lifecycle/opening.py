@@ -6,6 +6,7 @@ last action and the opening of the next, and a run of many steps costs few trans
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from rungent._lifecycle.actions import (
@@ -13,6 +14,7 @@ from rungent._lifecycle.actions import (
     AnswerProgress,
     AskApproval,
     AskUser,
+    BreakOff,
     CallModel,
     GiveUp,
     Initialise,
@@ -30,7 +32,7 @@ from rungent._lifecycle.endings import fail
 from rungent._lifecycle.outcomes import Outcome
 from rungent._lifecycle.pauses import ask_user
 from rungent._lifecycle.refusals import refuse
-from rungent._lifecycle.tool_outcomes import left_in_doubt
+from rungent._lifecycle.tool_outcomes import broken_off, left_in_doubt
 from rungent._lifecycle.transition import Facts, Transition, event, with_calls, with_state
 from rungent._lifecycle.turns import claim_of, settle, tool_identity
 from rungent.events import Draft
@@ -78,6 +80,8 @@ def _open(run: Run, action: Action, facts: Facts) -> tuple[Transition, Pending |
             return ask_user(run, action.call, action.spec, facts), None
         case LeaveInDoubt():
             return left_in_doubt(run, action.call, facts), None
+        case BreakOff():
+            return broken_off(run, action.call, action.code, facts), None
         case GiveUp():
             return fail(run, action.code, facts), None
         case _:
@@ -103,14 +107,25 @@ def _open_tools(run: Run, action: RunTools, facts: Facts) -> tuple[Transition, R
     calls = [invocation.call for invocation in invocations]
     transition = Transition(
         with_calls(run, *calls),
-        events=tuple(Draft("tool.started", tool_identity(call, facts)) for call in calls),
+        events=tuple(
+            Draft("tool.started", tool_identity(opened.call, facts))
+            for opened, before in zip(invocations, action.invocations, strict=True)
+            if not _goes_on(before)
+        ),
         claims=tuple(claim_of(run, call, "started", facts) for call in calls),
     )
     return transition, RunTools(invocations)
 
 
+def _goes_on(invocation: Invocation) -> bool:
+    """Whether this is the second half of an execution that was announced already."""
+    return invocation.continuing is not None and not invocation.call.continued
+
+
 def _opened(invocation: Invocation, facts: Facts) -> Invocation:
     call, earlier = invocation.call, invocation.call.opened
+    if _goes_on(invocation):
+        return replace(invocation, call=call.model_copy(update={"continued": True}))
     opened = Opened(
         effect=invocation.tool.effect.value,
         arguments=invocation.arguments.normalised,
@@ -118,9 +133,7 @@ def _opened(invocation: Invocation, facts: Facts) -> Invocation:
         attempts=1 if earlier is None else earlier.attempts + 1,
         started_at=facts.now if earlier is None else earlier.started_at,
     )
-    return Invocation(
-        call.model_copy(update={"opened": opened}), invocation.tool, invocation.arguments
-    )
+    return replace(invocation, call=call.model_copy(update={"opened": opened}))
 
 
 def _answer_progress(run: Run, action: AnswerProgress) -> Transition:

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from rungent._lifecycle.actions import Invocation
 from rungent.events import Usage
 from rungent.records import ActivityTexts, ToolCall
+from rungent.tools.asking import KeptAsk
 from rungent.tools.results import ToolResult
 
 __all__ = [
@@ -112,10 +113,11 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationMade:
-    """The text that asks for the approval of a call."""
+    """The text that asks for the approval of a call, and how it was posted elsewhere."""
 
     invocation: Invocation
     text: str
+    announced: KeptAsk | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rungent._lifecycle.asking import ask_again, ask_data, may_ask, may_ask_again
 from rungent._lifecycle.follow_ups import Continuation, ask_directed, continuation_of, defer
 from rungent._lifecycle.outcomes import DuplicateSkipped, ToolBroke, ToolFinished
 from rungent._lifecycle.transition import Facts, Transition, event, with_calls, with_state
@@ -15,8 +16,10 @@ from rungent._lifecycle.turns import (
     tool_identity,
 )
 from rungent.events import Draft
+from rungent.interactions import InteractionRequest
 from rungent.records import Call, Run, Settled
 from rungent.text import dump_json
+from rungent.tools.asking import AgainAsk, KeptAsk
 from rungent.tools.results import (
     ToolResult,
     duplicate_envelope,
@@ -26,6 +29,7 @@ from rungent.tools.results import (
 )
 
 __all__ = [
+    "broken_off",
     "duplicate_skipped",
     "left_in_doubt",
     "nothing_done",
@@ -51,6 +55,15 @@ def tool_finished(run: Run, outcome: ToolFinished, facts: Facts) -> Transition:
         if result.deferred.task_id in run.state.used_tasks:
             return _broke(run, call, "tool_error", facts)
         return defer(run, call, result.deferred, facts)
+    match result.interaction:
+        case KeptAsk() as kept if may_ask(call, kept):
+            return ask_data(run, call, kept, facts)
+        case AgainAsk() as again if may_ask_again(call):
+            return ask_again(run, call, again, facts)
+        case KeptAsk() | AgainAsk():
+            return _broke(run, call, "tool_error", facts)
+        case InteractionRequest() | None:
+            pass
     return _succeeded(run, call, result, outcome.follow_up_id, facts)
 
 
@@ -114,6 +127,15 @@ def tool_broke(run: Run, outcome: ToolBroke, facts: Facts) -> Transition:
     """A tool gave no result that could be used."""
     call = open_call(run, outcome.call_id)
     return _broke(consumed(run, call, facts), call, outcome.code, facts)
+
+
+def broken_off(run: Run, call: Call, code: str, facts: Facts) -> Transition:
+    """A begun call cannot go on. It says nothing about its arguments, so it does not count."""
+    text = facts.catalog.text(code)
+    failed = event("tool.failed", {**tool_identity(call, facts), "code": code, "message": text})
+    claimed = Transition(run, claims=(claim_of(run, call, "failed", facts, code),))
+    settled = settle(run, call, Settled(content=error_content(code, facts)))
+    return claimed.then(settled).emitting(*close_progress(run, call, "failed"), failed)
 
 
 def _broke(run: Run, call: Call, code: str, facts: Facts) -> Transition:

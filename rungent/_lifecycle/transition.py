@@ -11,6 +11,7 @@ from rungent.agent import Agent
 from rungent.catalog import Catalog
 from rungent.events import Draft
 from rungent.records import (
+    ActionToken,
     Call,
     ExternalTask,
     Interaction,
@@ -27,7 +28,8 @@ class Facts(NamedTuple):
     """What decisions depend on besides the run: its agent, the bounds and the texts.
 
     `now` is the moment of the decision, an aware UTC datetime; `interaction_id` is a fresh id for
-    a question that it may lead to.
+    a question that it may lead to, and `question_seconds` the time for which one without a time
+    of its own may be answered.
     """
 
     agent: Agent
@@ -37,6 +39,7 @@ class Facts(NamedTuple):
     max_model_steps: int
     max_identical_tool_failures: int
     max_recoveries: int
+    question_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Transition:
     claims: tuple[ToolClaim, ...] = ()
     interactions: tuple[Interaction, ...] = ()
     tasks: tuple[ExternalTask, ...] = ()
+    tokens: tuple[ActionToken, ...] = ()
 
     def then(self, later: Transition) -> Transition:
         """This transition followed by one that starts from its run, as a single one.
@@ -75,6 +79,7 @@ class Transition:
             claims=tuple(c for c in self.claims if c.call_id not in rewritten) + later.claims,
             interactions=self.interactions + later.interactions,
             tasks=self.tasks + later.tasks,
+            tokens=self.tokens + later.tokens,
         )
 
     def emitting(self, *drafts: Draft) -> Transition:
@@ -92,7 +97,7 @@ def event(kind: str, data: Mapping[str, Any]) -> Draft:
     return Draft(kind, {k: v for k, v in data.items() if v is not None or k not in _OPTIONAL})
 
 
-_OPTIONAL = frozenset({"message", "public", "tool_name", "deduplicated", "tool"})
+_OPTIONAL = frozenset({"message", "public", "tool_name", "deduplicated", "tool", "expires_at"})
 
 
 def with_state(run: Run, **changes: object) -> Run:

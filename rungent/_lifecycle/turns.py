@@ -112,7 +112,7 @@ def settle(run: Run, call: Call, settled: Settled) -> Transition:
 
     The answer to a tool's question was for its continuation: it is gone with it, executed or not.
     """
-    done = call.model_copy(update={"settled": settled, "progress": None})
+    done = call.model_copy(update={"settled": settled, "progress": None, "asked": None})
     answer = None if call.made else run.state.answer
     return _release(with_state(with_calls(run, done), recoveries=0, answer=answer))
 

@@ -70,7 +70,8 @@ def validate_answer(spec: InteractionSpec, value: object) -> JsonValue:
 
     Text: the trimmed string. Choice: `selected` in the order of the options, with `custom` and
     `skipped` where given. Form: `answers` in the order of the questions, without the optional
-    ones that were left out. Approval: "approve" or "reject".
+    ones that were left out. Approval: "approve" or "reject". What a tool asks for as data is
+    checked by the tool's own model, never here.
 
     Raises InvalidResponse for the first broken rule, with its reason code and the path of keys
     and indexes to the offending part; an empty path means the value itself.
@@ -84,6 +85,8 @@ def validate_answer(spec: InteractionSpec, value: object) -> JsonValue:
             return _form(spec.questions, value)
         case "approval":
             return _decision(value)
+        case "data":
+            raise InvalidResponse("invalid_value", "Only the tool that asked knows what counts.")
         case _ as never:
             assert_never(never)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TypeVar, cast
 
 from rungent.interactions.numbering import has_numbered_alternatives
@@ -58,7 +59,7 @@ class InteractionRequest:
     """A question that a tool asks by returning it inside a `ToolResult`.
 
     `options` and `questions` are mappings or `Option`s and `Question`s. Nothing is checked
-    before `spec` is called. Source: docs/interactions.md.
+    before `spec` is called. After `expires_in` nobody can answer any more. Source: docs/interactions.md.
     """
 
     kind: RequestKind
@@ -70,6 +71,7 @@ class InteractionRequest:
     allow_skip: bool = False
     skip_label: str | None = None
     continuation: ToolContinuation = field(kw_only=True)
+    expires_in: timedelta | None = field(default=None, kw_only=True)
 
     def spec(self) -> InteractionSpec:
         """The checked form of this question. Raises InvalidInteraction."""

@@ -23,7 +23,7 @@ __all__ = [
 
 QuestionKind = Literal["text", "choice"]
 RequestKind = Literal["text", "choice", "form"]
-InteractionKind = Literal["text", "choice", "form", "approval"]
+InteractionKind = Literal["text", "choice", "form", "approval", "data"]
 
 APPROVE = "approve"
 REJECT = "reject"
@@ -55,7 +55,10 @@ class Question(_Stored):
 
 
 class InteractionSpec(_Stored):
-    """What is asked: a text, a choice, a form of several questions, or an approval."""
+    """What is asked: a text, a choice, a form of several questions, an approval, or typed data.
+
+    `answer_schema` is the JSON Schema of the answer to a question for data, else None.
+    """
 
     kind: InteractionKind
     prompt: str
@@ -65,6 +68,12 @@ class InteractionSpec(_Stored):
     allow_custom: bool = False
     allow_skip: bool = False
     skip_label: str | None = None
+    answer_schema: dict[str, JsonValue] | None = None
+
+    def stored(self) -> dict[str, JsonValue]:
+        """The JSON form, without what only some kinds have."""
+        absent = {"answer_schema"} if self.answer_schema is None else set[str]()
+        return self.model_dump(mode="json", exclude=absent)
 
 
 def approval_spec(
@@ -76,5 +85,11 @@ def approval_spec(
 
 
 def to_public(spec: InteractionSpec) -> dict[str, JsonValue]:
-    """The fields of `interaction.requested` that describe the question, all always present."""
-    return spec.model_dump(mode="json")
+    """The fields of `interaction.requested` that describe the question.
+
+    All are always present, but `schema`, which only a question for data has.
+    """
+    shown = spec.stored()
+    if "answer_schema" in shown:
+        shown["schema"] = shown.pop("answer_schema")
+    return shown

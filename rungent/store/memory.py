@@ -23,6 +23,7 @@ from rungent.errors import (
 from rungent.events import Event
 from rungent.identity import Identity
 from rungent.records import (
+    ActionToken,
     ExternalTask,
     Interaction,
     Lease,
@@ -51,6 +52,7 @@ class MemoryStore(Store):
         self._claims: dict[str, dict[str, ToolClaim]] = {}
         self._interactions: dict[str, Interaction] = {}
         self._tasks: dict[tuple[str, str], ExternalTask] = {}
+        self._tokens: dict[str, ActionToken] = {}
         self._watchers: list[Callable[[str | None], None]] = []
 
     @override
@@ -209,6 +211,33 @@ class MemoryStore(Store):
         return self._interactions[interaction_id]
 
     @override
+    async def find_token(self, token_hash: str) -> ActionToken | None:
+        await trio.lowlevel.checkpoint()
+        return self._tokens.get(token_hash)
+
+    @override
+    async def list_due(
+        self, agent_names: Collection[str], now: datetime, *, limit: int
+    ) -> list[Interaction]:
+        await trio.lowlevel.checkpoint()
+        found = [
+            one
+            for one in self._interactions.values()
+            if one.closing is not None
+            or (one.status == "pending" and one.expires_at is not None and one.expires_at <= now)
+        ]
+        return [one for one in found if self._runs[one.run_id].agent_name in agent_names][:limit]
+
+    @override
+    async def take_closing(self, interaction_id: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        one = self._interactions.get(interaction_id)
+        if one is None or one.closing is None:
+            return False
+        self._interactions[interaction_id] = one.model_copy(update={"closing": None})
+        return True
+
+    @override
     async def complete_task(
         self,
         run_id: str,
@@ -326,6 +355,7 @@ class MemoryStore(Store):
         self._claims[run.id] |= {claim.call_id: claim for claim in commit.claims}
         self._interactions |= {one.id: one for one in commit.interactions}
         self._tasks |= {(task.run_id, task.task_id): task for task in commit.tasks}
+        self._tokens |= {token.token_hash: token for token in commit.tokens}
         if commit.messages:
             self._append(run, commit.messages)
         for wake in self._watchers:

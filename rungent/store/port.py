@@ -24,6 +24,7 @@ from rungent.errors import RungentError
 from rungent.events import Event
 from rungent.identity import Identity
 from rungent.records import (
+    ActionToken,
     ExternalTask,
     Interaction,
     Message,
@@ -44,8 +45,8 @@ class Commit:
 
     `run` is the new row: its version is one above the stored one, its `event_seq` is the seq of
     the last event. `messages` are appended to the session in order; the store gives them their
-    positions and moves the session's `message_count` and `updated_at`. `claims`, `interactions`
-    and `tasks` are inserted, or replace the row of the same key.
+    positions and moves the session's `message_count` and `updated_at`. `claims`, `interactions`,
+    `tasks` and `tokens` are inserted, or replace the row of the same key.
 
     `appends` promises that of the run only `version`, `event_seq` and `updated_at` differ from
     the stored row, so that a store may leave the rest alone.
@@ -57,6 +58,7 @@ class Commit:
     claims: tuple[ToolClaim, ...] = ()
     interactions: tuple[Interaction, ...] = ()
     tasks: tuple[ExternalTask, ...] = ()
+    tokens: tuple[ActionToken, ...] = ()
     appends: bool = False
 
 
@@ -189,6 +191,23 @@ class Store(Protocol):
 
     async def get_interaction(self, interaction_id: str) -> Interaction:
         """The interaction, or NotFound."""
+        ...
+
+    async def find_token(self, token_hash: str) -> ActionToken | None:
+        """The button with this hash of its token, or None."""
+        ...
+
+    async def list_due(
+        self, agent_names: Collection[str], now: datetime, *, limit: int
+    ) -> list[Interaction]:
+        """Pending interactions whose `expires_at` is not after `now`, and those to be closed.
+
+        Of runs of these agents; those to be closed have `closing`. In no particular order.
+        """
+        ...
+
+    async def take_closing(self, interaction_id: str) -> bool:
+        """Clear `closing`; whether it was set: of all that try, one learns True."""
         ...
 
     async def complete_task(

@@ -81,6 +81,7 @@ class ArgumentModel:
     def __init__(self, parameters: Sequence[inspect.Parameter], hints: Mapping[str, Any]) -> None:
         self._model, self._fields = build_model(parameters, hints)
         self._schema = json_schema(self._model)
+        self.hints = {p.name: hints[p.name] for p in parameters}
         _check_defaults(parameters, hints)
 
     @property
@@ -92,6 +93,11 @@ class ArgumentModel:
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters, in the order of the signature."""
         return tuple(field.parameter for field in self._fields)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys of the parameters in JSON."""
+        return frozenset(field.key for field in self._fields)
 
     def check(self, arguments: Mapping[str, object]) -> Arguments:
         """Validate and normalise in one pass. Raises ArgumentErrors."""

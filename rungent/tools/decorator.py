@@ -11,23 +11,26 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
-from types import FrameType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
 
 from pydantic import JsonValue
 
 from rungent.tools.arguments import ArgumentModel
+from rungent.tools.asking import checked_expiry
 from rungent.tools.confirmation import check_template, render_confirmation
 from rungent.tools.context import ToolContext
+from rungent.tools.interactive import Announce, Interactive, MayAnswer
 from rungent.tools.results import ToolResult
-from rungent.tools.schema import resolve_hints
+from rungent.tools.schema import declaring_place, resolve_hints
 
 __all__ = ["AnyTool", "ApprovalPolicy", "Confirmation", "Reconcile", "Tool", "ToolEffect", "tool"]
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 
 Confirmation = str | Callable[..., str | Awaitable[str]]
 """A format string over the arguments, or a callable `(ctx, **arguments)`, sync or async."""
@@ -77,6 +80,7 @@ class Tool(Generic[P, R_co]):
     idempotent: bool
     reconcile: Reconcile | None
     arguments: ArgumentModel
+    interactive: Interactive
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -86,6 +90,30 @@ class Tool(Generic[P, R_co]):
     def __call__(self, ctx: ToolContext, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R_co]:
         """Call the plain function, without validation, approval or timeout."""
         return self.function(ctx, *args, **kwargs)
+
+    def answered(self, function: F) -> F:
+        """Declare what continues a call of this tool that returned a question.
+
+        `function(ctx, answer, **named)` is async; the annotation of `answer` is a pydantic model,
+        which is the schema of the answer, and every further parameter is an argument of the tool
+        or state that `ask.keep` gets. Its result is the result of the call. Neither the model nor
+        MCP can call it. Raises TypeError for a function that could not be called.
+        Source: docs/interactive-tools.md.
+        """
+        if self.parallel:
+            raise TypeError("a parallel tool cannot ask")
+        self.interactive.declare_answered(function, declaring_place(inspect.currentframe())[1])
+        return function
+
+    def closed(self, function: F) -> F:
+        """Declare what hears that nobody can answer any more.
+
+        `function(ctx, reason, **named)` is async and called at most once, within the tool's time
+        limit; its result and its errors change nothing. Raises TypeError for a function that
+        could not be called. Source: docs/interactive-tools.md#the-end-without-an-answer.
+        """
+        self.interactive.declare_closed(function, declaring_place(inspect.currentframe())[1])
+        return function
 
     def render_confirmation(self, normalised: Mapping[str, JsonValue]) -> str:
         """The confirmation text of a format string for arguments in normal form.
@@ -114,17 +142,20 @@ def tool(
     requires_interaction_response: bool = False,
     idempotent: bool = False,
     reconcile: Reconcile | None = None,
+    responders: MayAnswer | None = None,
+    announce: Announce | None = None,
+    expires_in: timedelta | None = None,
 ) -> Callable[[Callable[Concatenate[ToolContext, P], Awaitable[R]]], Tool[P, R]]:
     """Declare an async function whose first parameter is a `ToolContext` as a tool.
 
-    `effect` and `approval` have no default on purpose. `confirmation` asks for approval and
-    belongs to `approval="always"`. `timeout_seconds` limits one execution. `parallel` allows
-    concurrent calls of a `read` tool; `deduplicate` skips a repetition of a successful call
-    within a run; `idempotent` says that it may be executed again with the same
-    `ctx.idempotency_key`; `reconcile` finds out what an interrupted call did.
+    `effect` and `approval` have no default on purpose. With `approval="always"` `confirmation`
+    asks, `announce` posts that elsewhere, and `expires_in` bounds the time. `timeout_seconds`
+    limits one execution. `parallel` allows concurrent calls of a `read` tool, `deduplicate` skips
+    a repeated success, `idempotent` allows a second execution under one `ctx.idempotency_key`,
+    `reconcile` finds out what a lost one did. `responders` says who may answer or approve.
 
-    Raises TypeError for a function or combination that cannot work, ValueError for an unknown
-    effect or approval, or a bad name, title or timeout. Source: docs/tools.md.
+    Raises TypeError for a function or combination that cannot work, ValueError for a bad effect,
+    approval, name, title or time. Source: docs/tools.md.
     """
     wanted_effect, wanted_approval = ToolEffect(effect), ApprovalPolicy(approval)
     flags = {
@@ -134,12 +165,12 @@ def tool(
         "idempotent": idempotent,
     }
     _check_flags(flags, wanted_effect, wanted_approval)
-    _check_confirmation(confirmation, wanted_approval)
-    module, nearby = _declaring_place(inspect.currentframe())
+    expiry = _check_asking(wanted_approval, confirmation, responders, announce, expires_in)
+    module, nearby = declaring_place(inspect.currentframe())
 
     def declare(function: Callable[Concatenate[ToolContext, P], Awaitable[R]]) -> Tool[P, R]:
         arguments = _argument_model(function, module, nearby)
-        _check_callbacks(confirmation, reconcile, arguments.parameters)
+        _check_callbacks(confirmation, reconcile, announce, arguments.parameters)
         final_name = _name(getattr(function, "__name__", "") if name is None else name)
         return Tool(
             function=function,
@@ -152,16 +183,11 @@ def tool(
             timeout_seconds=_timeout(timeout_seconds),
             arguments=arguments,
             reconcile=reconcile,
+            interactive=Interactive(arguments, responders, announce, expiry),
             **flags,
         )
 
     return declare
-
-
-def _declaring_place(frame: FrameType | None) -> tuple[dict[str, object], dict[str, object]]:
-    """Globals and locals of the caller of `frame`: types may be local to where a tool is made."""
-    caller = frame.f_back if frame is not None else None
-    return ({}, {}) if caller is None else (caller.f_globals, dict(caller.f_locals))
 
 
 def _argument_model(
@@ -212,13 +238,41 @@ def _check_confirmation(confirmation: object, approval: ApprovalPolicy) -> None:
         raise TypeError("the approval always needs a confirmation")
 
 
+def _check_asking(
+    approval: ApprovalPolicy,
+    confirmation: object,
+    responders: object,
+    announce: object,
+    expires_in: object,
+) -> timedelta | None:
+    _check_confirmation(confirmation, approval)
+    for name, given in (("responders", responders), ("announce", announce)):
+        if given is not None and not callable(given):
+            raise TypeError(f"{name} must be callable")
+    if approval is ApprovalPolicy.NEVER and not (announce is None and expires_in is None):
+        raise TypeError("announce and expires_in belong to the approval always")
+    return checked_expiry(expires_in)
+
+
+def _check_announce(announce: Callable[..., object], parameters: tuple[str, ...]) -> None:
+    try:
+        inspect.signature(announce).bind(None, None, **dict.fromkeys(parameters))
+    except TypeError as exc:
+        raise TypeError(f"announce must take ctx, ask and the tool's parameters: {exc}") from exc
+
+
 def _check_callbacks(
-    confirmation: Confirmation | None, reconcile: Reconcile | None, parameters: tuple[str, ...]
+    confirmation: Confirmation | None,
+    reconcile: Reconcile | None,
+    announce: Announce | None,
+    parameters: tuple[str, ...],
 ) -> None:
     if isinstance(confirmation, str):
         check_template(confirmation, parameters)
     if reconcile is not None:
         _check_reconcile(reconcile, parameters)
+    if announce is not None:
+        _check_announce(announce, parameters)
 
 
 def _check_reconcile(reconcile: Callable[..., object], parameters: tuple[str, ...]) -> None:

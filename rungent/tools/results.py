@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from rungent.interactions import InteractionRequest
 from rungent.text import storable, to_json_value
+from rungent.tools.asking import AgainAsk, KeptAsk
 from rungent.tools.messages import public_text
 
 __all__ = [
@@ -58,7 +59,8 @@ class ToolResult:
     """The full answer of a tool; any other return value is taken as `data`.
 
     `data` goes to the model, `message` is progress text that a user may see (blank counts as
-    absent), `public` goes to the frontend. `interaction` asks the user a question,
+    absent), `public` goes to the frontend. `interaction` asks the user a question; with one of
+    `ask.keep` or `ctx.again` the call goes on, so that the other fields count for nothing.
     `deferred` waits for the host; both together raise ValueError, wrong types TypeError.
     Source: docs/tools.md.
     """
@@ -66,12 +68,12 @@ class ToolResult:
     data: Any = None
     message: str | None = None
     public: Any = None
-    interaction: InteractionRequest | None = None
+    interaction: InteractionRequest | KeptAsk | AgainAsk | None = None
     deferred: DeferredRequest | None = None
 
     def __post_init__(self) -> None:
         _require_type(self.message, str, "message")
-        _require_type(self.interaction, InteractionRequest, "interaction")
+        _require_type(self.interaction, (InteractionRequest, KeptAsk, AgainAsk), "interaction")
         _require_type(self.deferred, DeferredRequest, "deferred")
         if self.interaction is not None and self.deferred is not None:
             raise ValueError("a result carries an interaction or a deferred task, not both")
@@ -160,9 +162,12 @@ def _without_none(envelope: Envelope) -> Envelope:
     return {key: value for key, value in envelope.items() if value is not None}
 
 
-def _require_type(value: object, wanted: type[object], what: str) -> None:
+def _require_type(
+    value: object, wanted: type[object] | tuple[type[object], ...], what: str
+) -> None:
     if value is not None and not isinstance(value, wanted):
-        raise TypeError(f"{what} must be a {wanted.__name__} or None")
+        first = wanted[0] if isinstance(wanted, tuple) else wanted
+        raise TypeError(f"{what} must be a {first.__name__} or None")
 
 
 def _task_id(value: object) -> str:

@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -20,7 +21,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-__all__ = ["BoundField", "build_model", "json_schema", "resolve_hints"]
+__all__ = ["BoundField", "build_model", "declaring_place", "json_schema", "resolve_hints"]
 
 _CONFIG = ConfigDict(
     extra="forbid", validate_default=True, allow_inf_nan=False, protected_namespaces=()
@@ -71,6 +72,12 @@ def resolve_hints(
     except Exception as exc:  # evaluating an annotation runs the application's code
         name = getattr(function, "__name__", "tool")
         raise TypeError(f"{name}: an annotation cannot be resolved: {exc}") from exc
+
+
+def declaring_place(frame: FrameType | None) -> tuple[dict[str, object], dict[str, object]]:
+    """Globals and locals of the caller of `frame`: types may be local to where a tool is made."""
+    caller = frame.f_back if frame is not None else None
+    return ({}, {}) if caller is None else (caller.f_globals, dict(caller.f_locals))
 
 
 def _closure(function: Callable[..., object]) -> dict[str, object]:

@@ -87,8 +87,12 @@ class Fold:
         if what == "requested":
             seen = InteractionSeen(data["kind"], data["tool_call_id"])
             self.interactions[data["id"]] = seen
-            return
-        self.interactions[data["interaction_id"]].outcome = data["outcome"]
+        else:
+            seen = self.interactions[data["interaction_id"]]
+            seen.outcome = data["outcome"]
+        if seen.kind == "data":
+            # The call that asked stands still until the answer is there.
+            self.calls[seen.call_id].deferred = seen.outcome is None
 
     def _task(self, what: str, data: Mapping[str, Any]) -> None:
         if what == "started":

@@ -32,6 +32,7 @@ class _Call:
     effect: str
     settled: bool = False
     row: str | None = None
+    asks: str | None = None
 
 
 @dataclass(slots=True)
@@ -306,19 +307,23 @@ class LogReader:
 
     def _pausing(self) -> None:
         self._require_turn()
-        _require(not self._open, "a call is open")
         self._phase, self._expected = "pausing", ("interaction.requested",)
 
     def _requested(self, data: Mapping[str, Any]) -> None:
         _require(self._phase == "pausing", "not directly after run.waiting_input")
         approval = data["kind"] == "approval"
         _require(approval == ("tool" in data), "a tool is for approvals only")
-        _require(data["id"] not in self._interactions, "the interaction was requested already")
-        asking = (data["tool_call_id"], approval)
-        _require(asking not in self._asked, "this was asked about the call already")
-        _require(data["tool_call_id"] not in self._calls, "the call began already")
+        _require((data["kind"] == "data") == ("schema" in data), "a schema is for data only")
+        if data["kind"] == "data":
+            self._require_asking(data)
+        else:
+            _require(not self._open, "a call is open")
+            _require(data["id"] not in self._interactions, "the interaction was requested already")
+            asking = (data["tool_call_id"], approval)
+            _require(asking not in self._asked, "this was asked about the call already")
+            _require(data["tool_call_id"] not in self._calls, "the call began already")
+            self._asked.add(asking)
         self._interactions.add(data["id"])
-        self._asked.add(asking)
         self._phase = "turn" if self.step else "start"
         self._paused, self._expected = data, ("interaction.resolved",)
 
@@ -329,14 +334,29 @@ class LogReader:
         _require(data["kind"] == self._paused["kind"], "of another kind")
         call_id, outcome = self._paused["tool_call_id"], data["outcome"]
         self._paused = None
-        if outcome in {"cancelled", "expired"}:
+        if outcome == "cancelled":
             self._expected = ("run.cancelled",)
+        elif outcome == "expired":
+            # Of a question of the model clients hear nothing more.
+            if data["kind"] in {"approval", "data"}:
+                self._expected, self._expected_call = ("tool.failed",), call_id
         elif outcome in {"approved", "rejected"}:
             self._expected_call = call_id
             settled = ("tool.failed", "run.failed", "run.cancelled")
             self._expected = settled if outcome == "rejected" else ("tool.started", *settled)
-        else:
+        elif data["kind"] != "data":
             self._answered_call = call_id
+
+    def _require_asking(self, data: Mapping[str, Any]) -> None:
+        """The only open call asks, for the first time or once more."""
+        call_id = data["tool_call_id"]
+        call = self._require_open(call_id)
+        _require(len(self._open) == 1, "another call is open")
+        _require(call.row in {None, "completed"}, "the progress row is open")
+        _require(call.asks in {None, data["id"]}, "the call asked something else before")
+        known = data["id"] in self._interactions
+        _require(known == (call.asks is not None), "the interaction was requested already")
+        call.asks, call.row = data["id"], None
 
     def _deferred(self, data: Mapping[str, Any]) -> None:
         self._require_turn()

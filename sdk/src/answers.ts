@@ -5,6 +5,7 @@
  */
 
 import { type AnswerReason, RungentAnswerError } from "./errors.js";
+import { dataAnswer } from "./schemaForm.js";
 import type { Interaction } from "./state.js";
 import type { JsonValue, OptionShown, QuestionShown } from "./types.js";
 
@@ -37,13 +38,14 @@ export type NormalForm = {
   readonly answers: { readonly [question: string]: string | NormalChoice };
 };
 
-type Question = Pick<Interaction, "kind" | "options" | "questions"> &
+type Question = Pick<Interaction, "kind" | "options" | "questions" | "schema"> &
   Pick<Interaction, "multiple" | "allow_custom" | "allow_skip">;
 
 /**
  * The normal form of an answer to any question: what `respond` takes.
  *
- * Text: the trimmed string. Approval: `"approve"` or `"reject"`. An answer to a kind that this
+ * Text: the trimmed string. Approval: `"approve"` or `"reject"`. Data: the value,
+ * whose defaults the server fills in. An answer to a kind that this
  * version does not know comes back as it is. Throws RungentAnswerError for the first broken rule.
  */
 export function checkAnswer(question: Question, value: unknown): JsonValue {
@@ -56,6 +58,8 @@ export function checkAnswer(question: Question, value: unknown): JsonValue {
       return form(question.questions, value);
     case "approval":
       return decision(value);
+    case "data":
+      return dataAnswer(question.schema ?? {}, value);
     default:
       return value as JsonValue;
   }

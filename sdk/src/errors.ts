@@ -71,7 +71,9 @@ export type AnswerReason =
   | "too_many_answers"
   | "unknown_question"
   | "missing_answer"
-  | "invalid_decision";
+  | "invalid_decision"
+  | "unknown_field"
+  | "invalid_value";
 
 /** An answer breaks a rule of its question; nothing was sent. */
 export class RungentAnswerError extends RungentError {

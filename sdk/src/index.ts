@@ -27,6 +27,7 @@ export {
 export type { FollowOptions } from "./follow.js";
 export { failRungentState, reduceRungentEvent } from "./reduce/reduce.js";
 export type { HeadersSource, RungentClientOptions } from "./requests.js";
+export { dataAnswer, type FieldDescription, schemaForm } from "./schemaForm.js";
 export { SseDecoder, type SseFrame } from "./sse.js";
 export {
   type ActivityRow,

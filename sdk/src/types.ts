@@ -9,6 +9,16 @@ export type JsonValue =
   | readonly JsonValue[]
   | { readonly [key: string]: JsonValue };
 
+/** What came of a click; `answered_by` is the subject who answered, where somebody did. */
+export interface ActionResult {
+  readonly status: "accepted" | "already_answered" | "expired" | "closed" | "unknown" | "not_allowed" | "invalid" | "busy";
+  readonly run_id: string | null;
+  readonly interaction_id: string | null;
+  readonly answered_by: string | null;
+  readonly reason: string | null;
+  readonly path: readonly (string | number)[];
+}
+
 export interface ActiveRunConflictDetail {
   readonly code: "active_run_conflict";
   readonly message: string;
@@ -99,6 +109,11 @@ export interface NewSession {
   readonly title?: string | null;
   /** Yours, given back with the session; at most 16 KiB of JSON. */
   readonly resource?: Readonly<Record<string, JsonValue>>;
+}
+
+export interface NotAllowedDetail {
+  readonly code: "not_allowed";
+  readonly message: string;
 }
 
 export interface NotFoundDetail {
@@ -244,6 +259,7 @@ export type ApiErrorDetail =
   | InvalidRequestDetail
   | InvalidResponseDetail
   | MethodNotAllowedDetail
+  | NotAllowedDetail
   | NotFoundDetail
   | PayloadTooLargeDetail
   | RunNotRetryableDetail
@@ -263,6 +279,7 @@ export type ApiErrorCode =
   | "invalid_request"
   | "invalid_response"
   | "method_not_allowed"
+  | "not_allowed"
   | "not_found"
   | "payload_too_large"
   | "run_not_retryable"
@@ -584,7 +601,7 @@ export interface ExternalTaskShown {
 /** A question or approval waits for the user. */
 export interface InteractionRequested {
   readonly id: string;
-  readonly kind: "text" | "choice" | "form" | "approval";
+  readonly kind: "text" | "choice" | "form" | "approval" | "data";
   readonly prompt: string;
   readonly tool_call_id: string;
   readonly options: readonly OptionShown[];
@@ -594,12 +611,14 @@ export interface InteractionRequested {
   readonly allow_skip: boolean;
   readonly skip_label: string | null;
   readonly tool?: ToolShown;
+  readonly schema?: Readonly<Record<string, JsonValue>>;
+  readonly expires_at?: string;
 }
 
 /** A question or approval is over; the answer itself is never in an event. */
 export interface InteractionResolved {
   readonly interaction_id: string;
-  readonly kind: "text" | "choice" | "form" | "approval";
+  readonly kind: "text" | "choice" | "form" | "approval" | "data";
   readonly outcome: "answered" | "approved" | "rejected" | "skipped" | "cancelled" | "expired";
 }
 

@@ -13,6 +13,7 @@ from openapi_spec_validator import validate
 from quart_trio import QuartTrio
 from trio.testing import MockClock
 
+from rungent import Agent
 from rungent.asgi import create_blueprint
 from rungent.asgi.blueprint import METHODS, blueprint_for
 from rungent.asgi.host import Host
@@ -24,6 +25,8 @@ from rungent.testing.asgi import AsgiClient, AsgiResponse
 from rungent.testing.scripted import Delay
 from tests.asgi.apps import ADA, World, app_of, identify, runtime_with, world
 from tests.asgi.description import Description, Seen
+from tests.asking.channel import ASK as CHANNEL
+from tests.asking.channel import Channel, ask_channel, provider
 from tests.docs.pages import ROOT, code, rows, section
 
 PATH = "/openapi.json"
@@ -252,6 +255,18 @@ async def answer_question(w: World) -> None:
     await w.client.request("POST", f"/runs/{other}/cancel")
 
 
+async def ask_others(description: Description) -> None:
+    """A question that the owner may not answer."""
+    agent = Agent(name="planner", instructions="Plan.", tools=[ask_channel()])
+    options: dict[str, Any] = {"agents": [agent], "dependency_provider": provider(Channel())}
+    async with watched(description, [CHANNEL], runtime_options=options) as w:
+        run_id = await w.started()
+        await w.ended(run_id)
+        asked = (await events(w, run_id))[-1]["data"]
+        body = {"interaction_id": asked["id"], "value": {"approved": True}}
+        await w.client.request("POST", f"/runs/{run_id}/responses", json=body)
+
+
 async def retry_and_repeat(w: World) -> None:
     """Retries, keys and pages."""
     session_id = await w.session(title="Trip", resource={"a": [1.5, None]})
@@ -340,6 +355,7 @@ async def test_real_responses_of_every_kind_keep_to_the_description(
     async with watched(description, [*DOWN, "Done.", "Other."]) as w:
         await w.client.request("POST", "/sessions")
         await retry_and_repeat(w)
+    await ask_others(description)
     await fill_the_queue(description)
     await break_everything(description)
     # The description is made without anything that can fail, and answers are taken whatever is

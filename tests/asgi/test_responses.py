@@ -303,7 +303,7 @@ CLIENTS = 8
 
 def ask_over_socket(url: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
     parts = urlsplit(url)
-    wire = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=15)
+    wire = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=120)
     try:
         headers = {**ADA, "content-type": "application/json"}
         wire.request(method, path, json.dumps(body) if body is not None else None, headers)

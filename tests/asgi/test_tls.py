@@ -45,7 +45,7 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
 @asynccontextmanager
 async def client_of(url: str, trust: ssl.SSLContext) -> AsyncGenerator[httpx.AsyncClient]:
     async with httpx.AsyncClient(
-        base_url=url, verify=trust, trust_env=False, headers=ADA, timeout=20
+        base_url=url, verify=trust, trust_env=False, headers=ADA, timeout=120
     ) as client:
         yield client
 

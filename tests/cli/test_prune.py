@@ -156,7 +156,7 @@ async def test_a_pruned_run_keeps_its_state_and_its_stream_ends(
 
 
 async def followed(on: Stage, run_id: str, after: int) -> list[object]:
-    with trio.fail_after(100):
+    with trio.fail_after(300):
         stream = on.runtime.stream_events(run_id, identity=OWNER, after_seq=after)
         return [event async for event in stream]
 

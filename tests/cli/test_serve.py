@@ -47,7 +47,7 @@ store = SQLAlchemyStore(create_engine("sqlite:///runs.db"))
 runtime = Runtime(agents=[agent], model=model, store=store)
 app = create_app(runtime, identity_resolver=lambda request: Identity("canary-user"))
 """
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 300
 
 
 @asynccontextmanager
@@ -78,7 +78,9 @@ async def served(folder: Path, *options: str) -> AsyncGenerator[tuple[str, list[
 
 async def run_of(url: str, trust: ssl.SSLContext | bool = True) -> tuple[str, bytes]:
     """The id of a run, and its whole stream."""
-    async with httpx.AsyncClient(base_url=url, verify=trust, trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(
+        base_url=url, verify=trust, trust_env=False, timeout=120
+    ) as client:
         session = (await client.post("/sessions", json={})).json()
         made = await client.post(f"/sessions/{session['id']}/runs", json={"input": "canary-input"})
         run_id = str(made.json()["run_id"])

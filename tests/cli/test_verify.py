@@ -15,7 +15,7 @@ from tests.helpers import OWNER, stage
 from tests.persistence.stores import sql_store
 from tests.verify.databases import Database, recording
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 300
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ app = create_app(runtime, identity_resolver=lambda request: Identity("somebody")
 async def pid() -> str:
     return str(os.getpid())
 """
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 300
 WORKERS = 2
 
 
@@ -67,7 +67,7 @@ async def served(folder: Path, database: str) -> AsyncGenerator[tuple[trio.Proce
 
 async def ask(url: str, method: str, path: str, body: object = None) -> httpx.Response:
     """One request over a connection of its own, which any worker may take."""
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=120) as client:
         return await client.request(method, path, json=body)
 
 

@@ -53,7 +53,7 @@ async def hosted(
     path: Path | None, *, pause: Pause = trio.lowlevel.checkpoint, working: bool = True
 ) -> AsyncIterator[Hosted]:
     """Everything for the length of the block; a MemoryStore for None. `working`: with worker."""
-    with trio.fail_after(20):
+    with trio.fail_after(300):
         async with open_database(path) as (store, services), offline_model() as model:
             runtime = build_runtime(store, model, services)
             worker = RouteWorker(runtime, services.trips, services.jobs, pause=pause)

@@ -31,7 +31,7 @@ from tests.demo.offline import offline_model
 async def conversation(path: Path | None, *texts: str) -> tuple[list[list[Event]], str]:
     """Events of one run after another in one session, and the trip afterwards."""
     logs: list[list[Event]] = []
-    with trio.fail_after(20):
+    with trio.fail_after(300):
         async with open_database(path) as (store, services), offline_model() as model:
             runtime = build_runtime(store, model, services)
             async with runtime:
@@ -143,7 +143,7 @@ class Refusing:
 
 async def test_a_failed_run_shows_its_public_text_and_ends_with_1() -> None:
     output = io.StringIO()
-    with trio.fail_after(10):
+    with trio.fail_after(300):
         async with open_database(None) as (store, services):
             runtime = build_runtime(store, Refusing(), services)
             async with runtime:
@@ -159,7 +159,7 @@ async def test_a_failed_run_shows_its_public_text_and_ends_with_1() -> None:
 async def test_a_terminal_is_redrawn_with_the_answer_as_markdown() -> None:
     output = io.StringIO()
     console = Console(file=output, width=100, height=40, force_terminal=True)
-    with trio.fail_after(10):
+    with trio.fail_after(300):
         async with open_database(None) as (store, services), offline_model() as model:
             runtime = build_runtime(store, model, services)
             async with runtime:

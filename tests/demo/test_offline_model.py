@@ -16,7 +16,7 @@ from rungent.demo.offline_model import OFFLINE_MODEL, OfflineModel, serve_offlin
 
 @asynccontextmanager
 async def offline() -> AsyncIterator[tuple[httpx.AsyncClient, OfflineModel]]:
-    with trio.fail_after(10):
+    with trio.fail_after(300):
         async with trio.open_nursery() as nursery:
             endpoint: OfflineModel = await nursery.start(serve_offline_model)
             async with httpx.AsyncClient(

@@ -24,7 +24,7 @@ async def pasted(
 
     What the shell lines wrote, on standard output and on standard error, and the trip.
     """
-    with trio.fail_after(20):
+    with trio.fail_after(300):
         async with open_database(path) as (store, services), offline_model() as model:
             runtime = build_runtime(store, model, services)
             worker = RouteWorker(runtime, services.trips, services.jobs)

@@ -33,7 +33,7 @@ def command(database: Path | str, text: str) -> list[str]:
 
 async def talk(database: Path | str, text: str, *lines: str) -> tuple[int, str]:
     """Exit code and output of the demo with these lines as its standard input."""
-    with trio.fail_after(30):
+    with trio.fail_after(300):
         done = await trio.run_process(
             command(database, text),
             stdin="".join(f"{line}\n" for line in lines).encode(),
@@ -110,7 +110,7 @@ async def test_the_end_of_the_input_leaves_the_question_open() -> None:
 
 
 async def test_a_preview_that_fails_writes_no_traceback() -> None:
-    with trio.fail_after(30):
+    with trio.fail_after(300):
         done = await trio.run_process(
             command(":memory:", "Delete day 9"),
             stdin=b"",
@@ -145,7 +145,7 @@ async def drain(terminal: trio.lowlevel.FdStream) -> None:
 async def test_a_person_at_a_terminal_uses_keys_and_may_give_up(keys: str, code: int) -> None:
     ours, theirs = pty.openpty()
     async with trio.lowlevel.FdStream(ours) as terminal:
-        with trio.fail_after(30):
+        with trio.fail_after(300):
             async with trio.open_nursery() as nursery:
                 process: trio.Process = await nursery.start(
                     partial(
@@ -184,7 +184,7 @@ ASKER = KeyAsker(Console(quiet=True))
 async def test_menus_give_the_answers_that_lines_give() -> None:
     whole = Choice("?", OPTIONS, allow_custom=True, skip="Skip")
     several = Choice("?", OPTIONS, multiple=True, allow_custom=True)
-    with trio.fail_after(10), keyboard() as keys:
+    with trio.fail_after(300), keyboard() as keys:
         keys.send_text(DOWN + ENTER)
         assert await ASKER.choice(whole) == {"selected": ["b"]}
         keys.send_text(DOWN * 3 + ENTER)
@@ -204,14 +204,14 @@ async def test_menus_give_the_answers_that_lines_give() -> None:
 
 
 async def test_giving_up_is_an_interrupt() -> None:
-    with trio.fail_after(10), keyboard() as keys:
+    with trio.fail_after(300), keyboard() as keys:
         keys.send_text(CTRL_C)
         with pytest.RaisesGroup(KeyboardInterrupt):
             await ASKER.text(Text("?"))
 
 
 async def test_the_end_of_typing_is_no_answer() -> None:
-    with trio.fail_after(10), keyboard() as keys:
+    with trio.fail_after(300), keyboard() as keys:
         keys.send_text(CTRL_D)
         with pytest.raises(NoAnswer):
             await ASKER.text(Text("?"))
@@ -222,7 +222,7 @@ def _ignoring(tell: Callable[[], None], _: object) -> None:
 
 
 async def test_a_prompt_ends_when_it_is_cancelled() -> None:
-    with trio.fail_after(10), keyboard():
+    with trio.fail_after(300), keyboard():
         # Before its loop runs, and after: neither may leave a thread that owns the terminal.
         for late in (False, True):
             prompt = questionary.text("?")
@@ -243,7 +243,7 @@ async def test_lines_come_from_pipes_and_plain_files(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     lines = DescriptorLines(reading)
     os.write(writing, b"one\r\ntw")
-    with trio.fail_after(10):
+    with trio.fail_after(300):
         assert await lines.next() == "one"
         with trio.CancelScope() as scope:
             scope.cancel()

@@ -26,6 +26,7 @@ from rungent.llm.port import RetryReason
 from rungent.options import Options
 from rungent.persistence import RungentBase
 from rungent.records import RunStatus
+from rungent.tools import answers as typed
 from rungent.tools import confirmation, messages, results
 from tests.docs.pages import ROOT, anchors, code, links, page, page_names, prose, rows, section
 
@@ -108,7 +109,7 @@ def reasons_in(source: object) -> list[str]:
 
 
 def test_answer_reasons_are_listed() -> None:
-    raised = set(reasons_in(answers))
+    raised = set(reasons_in(answers)) | set(typed.REASONS)
     assert raised == codes_of("Answer reasons")
     table = rows(section("docs/interactions.md", "Answers"))
     assert raised <= {code(row[0]) for row in table if len(row) == 3}

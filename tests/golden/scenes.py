@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.golden import pauses, steps
+from tests.golden import asking, pauses, steps
 from tests.golden.record import Scene
 
 __all__ = ["SCENES"]
 
 SCENES: dict[str, Scene] = {
-    name: getattr(module, name) for module in (pauses, steps) for name in module.__all__
+    name: getattr(module, name) for module in (asking, pauses, steps) for name in module.__all__
 }

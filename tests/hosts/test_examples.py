@@ -41,7 +41,7 @@ def test_an_example_serves_the_assistant(name: str) -> None:
 
 
 def refuses_strangers(url: str, name: str) -> None:
-    answer = httpx.get(f"{url}{API}/sessions", trust_env=False, timeout=30)
+    answer = httpx.get(f"{url}{API}/sessions", trust_env=False, timeout=120)
     assert answer.status_code == 401
     if name in ROUTERS:
         assert answer.json() == {"detail": "Who are you?"}

@@ -43,7 +43,7 @@ def test_sigterm_ends_streams_by_a_comment_and_gives_runs_back(mode: str, tmp_pa
     database = tmp_path / "host.db"
     with host(database, mode) as server:
         runs = streams_until_sigterm(server)
-        output, _ = server.process.communicate(timeout=30)
+        output, _ = server.process.communicate(timeout=120)
     assert server.process.returncode == -signal.SIGTERM
     assert "Application shutdown complete" in output
     assert "Traceback" not in output

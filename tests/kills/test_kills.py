@@ -9,7 +9,7 @@ import trio
 from tests.kills.trial import Accounts, Trial
 from tests.persistence.stores import FILE_KINDS, POSTGRES_KINDS
 
-PATIENCE_SECONDS = 100
+PATIENCE_SECONDS = 600
 
 
 async def harass(trial: Trial, kills: int, every: int) -> None:

@@ -30,7 +30,7 @@ async def test_the_inspector_lists_and_calls_tools() -> None:
         identity_resolver=lambda request: Identity("ada"),
         context_factory=lambda request: {"desk": desk},
     )
-    with trio.fail_after(60):
+    with trio.fail_after(300):
         async with served(app) as url:
             listed = await inspect(url, "--method", "tools/list")
             call = ("--method", "tools/call", "--tool-name", "add")

@@ -85,7 +85,7 @@ async def test_a_client_signs_in_with_a_code_and_acts_for_its_user(
     monkeypatch.setitem(TRIPS, "bob", ["Oslo"])
     listening = free_socket()
     url, memory = address(listening), Memory()
-    with trio.fail_after(30):
+    with trio.fail_after(300):
         async with served(create_host(url), listening):
             auth = signing_in(url, Browser("bob", "builder"), memory)
             async with httpx2.AsyncClient(auth=auth) as http:
@@ -102,7 +102,7 @@ async def test_a_client_signs_in_with_a_code_and_acts_for_its_user(
 async def test_without_a_token_a_client_learns_where_to_sign_in() -> None:
     listening = free_socket()
     url = address(listening)
-    with trio.fail_after(30):
+    with trio.fail_after(300):
         async with served(create_host(url), listening), httpx2.AsyncClient() as http:
             refused = await http.post(f"{url}/mcp", json={})
             described = await http.get(f"{url}/.well-known/oauth-protected-resource/mcp")

@@ -33,7 +33,7 @@ async def desk_at(**options: Any) -> AsyncGenerator[tuple[str, Desk]]:
         context_factory=lambda request: {"desk": desk},
         **options,
     )
-    with trio.fail_after(30):
+    with trio.fail_after(300):
         async with served(app) as url:
             yield url + "/", desk
 

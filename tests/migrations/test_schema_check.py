@@ -167,7 +167,7 @@ def test_a_complete_file_is_fine(
     driver: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["db", "check", "--url", f"{driver}:///{create(tmp_path)}"]) == 0
-    assert capsys.readouterr().out == "The schema is complete: 7 tables.\n"
+    assert capsys.readouterr().out == "The schema is complete: 8 tables.\n"
 
 
 @pytest.mark.parametrize("driver", POSTGRES_DRIVERS)
@@ -175,7 +175,7 @@ def test_a_complete_server_is_fine(
     driver: str, empty_postgres: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["db", "check", "--url", f"{driver}{empty_postgres}"]) == 0
-    assert capsys.readouterr().out == "The schema is complete: 7 tables.\n"
+    assert capsys.readouterr().out == "The schema is complete: 8 tables.\n"
 
 
 @pytest.mark.parametrize("driver", ["sqlite", "sqlite+aiosqlite"])

@@ -145,7 +145,7 @@ MUTATIONS = (
     Mutation(
         "a second, different answer is accepted",
         "rungent/_drive/doors.py",
-        "                _require_same(interaction, value)\n",
+        "                _require_same(interaction, value, facts.agent)\n",
         "",
         seeds=200,
     ),

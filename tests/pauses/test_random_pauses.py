@@ -337,6 +337,7 @@ class Director:
         elif kind == "interaction.resolved" and data["outcome"] in {"answered", "skipped"}:
             asked = self.world.interactions[data["interaction_id"]]
             assert asked.kind != "approval"
+            assert asked.kind != "data"
             self.answer = TrustedInteractionResponse(
                 asked.id, asked.kind, str(asked.request["prompt"]), asked.response
             )

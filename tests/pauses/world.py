@@ -12,7 +12,18 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rungent import Agent, Event, Message, Run, Tool, ToolCall, ToolContext, ToolResult, tool
+from rungent import (
+    Agent,
+    Event,
+    Identity,
+    Message,
+    Run,
+    Tool,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    tool,
+)
 from rungent._drive.claims import claimed, started
 from rungent._drive.seal import seal
 from rungent._lifecycle import Facts, Transition, advance, cancel, proceed
@@ -27,6 +38,7 @@ from rungent.records import ExternalTask, Interaction, Lease, RunStatus, ToolCla
 __all__ = ["NOW", "POOL", "World", "agent_of", "named", "replied"]
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+OWNER = Identity("ada")
 LEASE = Lease(owner="wrk_a", expires_at=NOW + timedelta(seconds=30))
 
 
@@ -217,7 +229,7 @@ class World:
         interaction = self.stored.state.interaction
         assert interaction is not None
         token = self.stored.fencing_token
-        self.commit(answered(self.stored, interaction, value, LEASE, self.facts))
+        self.commit(answered(self.stored, interaction, value, OWNER, LEASE, self.facts))
         assert self.stored.fencing_token == token + 1
 
     def report(self, message: str) -> None:

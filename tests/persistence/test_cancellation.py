@@ -64,7 +64,7 @@ async def test_cancelled_commits_are_stored_exactly_when_acknowledged(
         assert [event.seq for event in events] == list(range(1, len(written) + 1))
 
     async with opened(SQLAlchemyStore(engine)) as store:
-        with trio.fail_after(60):
+        with trio.fail_after(300):
             async with trio.open_nursery() as nursery:
                 for _ in range(TASKS):
                     nursery.start_soon(drive, store, await create_running(store))
@@ -95,7 +95,7 @@ async def test_cancelled_reads_and_creations_leave_no_connection_in_use(
         assert len(await store.list_messages(session.id)) == 1
 
     async with opened(SQLAlchemyStore(engine)) as store:
-        with trio.fail_after(60):
+        with trio.fail_after(300):
             async with trio.open_nursery() as nursery:
                 for _ in range(TASKS):
                     nursery.start_soon(create_once, store)
@@ -116,7 +116,7 @@ async def test_leaving_an_open_store_waits_for_a_cancelled_commit(tmp_path: Path
                 done.set()
 
     done = trio.Event()
-    with trio.fail_after(30):
+    with trio.fail_after(300):
         async with trio.open_nursery() as nursery:
             store = await nursery.start(_serve, engine)
             for _ in range(3):

@@ -51,7 +51,7 @@ def units() -> list[DriveCommit]:
 async def test_what_arrives_during_a_commit_is_written_together(units: list[DriveCommit]) -> None:
     writer = Recorder()
     group = GroupCommit(writer.write, trio.Lock())
-    with trio.fail_after(5):
+    with trio.fail_after(300):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(group.commit, units[0])
             await wait_all_tasks_blocked()
@@ -74,7 +74,7 @@ async def test_what_arrives_while_another_writer_has_its_turn_is_written_togethe
     writer, turn = Recorder(), trio.Lock()
     group = GroupCommit(writer.write, turn)
     writer.allowed.release()
-    with trio.fail_after(5):
+    with trio.fail_after(300):
         async with trio.open_nursery() as nursery, turn:
             for one in units:
                 nursery.start_soon(group.commit, one)
@@ -99,7 +99,7 @@ async def test_each_committer_gets_its_own_verdict(units: list[DriveCommit]) -> 
             stored.append(one.commit.run.id)
 
     writer.allowed.release()
-    with trio.fail_after(5):
+    with trio.fail_after(300):
         async with trio.open_nursery() as nursery:
             for one in units:
                 nursery.start_soon(commit, one)
@@ -123,7 +123,7 @@ async def test_a_queued_commit_is_not_given_up_when_its_caller_is_cancelled(
                 committers.start_soon(commit, one)
             task_status.started(committers.cancel_scope)
 
-    with trio.fail_after(5):
+    with trio.fail_after(300):
         async with trio.open_nursery() as nursery:
             scope = await nursery.start(commit_all)
             await wait_all_tasks_blocked()
@@ -156,7 +156,7 @@ async def test_a_writer_that_crashes_leaves_nobody_waiting(units: list[DriveComm
         except (OSError, RuntimeError) as error:
             failures.append(error)
 
-    with trio.fail_after(5):
+    with trio.fail_after(300):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(commit, units[0])
             await entered.wait()

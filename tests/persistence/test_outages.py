@@ -80,7 +80,7 @@ async def test_a_server_that_crashes_and_comes_back_loses_nothing(
     async with opened(SQLAlchemyStore(engine)) as store:
         runs = [await create_running(store) for _ in range(RUNS)]
         drives = Drives(store)
-        with trio.fail_after(60):
+        with trio.fail_after(300):
             async with trio.open_nursery() as nursery:
                 for run in runs:
                     nursery.start_soon(drives.drive, run)
@@ -142,7 +142,7 @@ async def test_drives_wait_for_a_locked_file_and_others_are_told(kind: str, tmp_
         runs = [await create_running(store) for _ in range(RUNS)]
         drives = Drives(store)
         other = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
-        with trio.fail_after(60):
+        with trio.fail_after(300):
             async with trio.open_nursery() as nursery:
                 for run in runs:
                     nursery.start_soon(drives.drive, run)

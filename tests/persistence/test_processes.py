@@ -74,7 +74,7 @@ async def append(store: SQLAlchemyStore, run: Run, count: int) -> None:
 
 @pytest.mark.parametrize("kind", FILE_KINDS)
 async def test_two_processes_append_to_one_file(kind: str, tmp_path: Path) -> None:
-    with trio.fail_after(60):
+    with trio.fail_after(300):
         async with opened(sql_store(kind, tmp_path)) as store:
             mine, theirs = await create_running(store), await create_running(store)
             async with appender(kind, tmp_path, theirs, COUNT) as process:
@@ -91,7 +91,7 @@ async def test_two_processes_append_to_one_file(kind: str, tmp_path: Path) -> No
 async def test_a_killed_process_leaves_no_gap_and_loses_nothing_acknowledged(
     kind: str, tmp_path: Path
 ) -> None:
-    with trio.fail_after(60):
+    with trio.fail_after(300):
         async with opened(sql_store(kind, tmp_path)) as store:
             run = await create_running(store)
             async with appender(kind, tmp_path, run, 0) as process:
@@ -110,7 +110,7 @@ async def test_a_killed_process_leaves_no_gap_and_loses_nothing_acknowledged(
 
 @pytest.mark.parametrize("kind", [*FILE_KINDS, "inline"])
 async def test_a_watcher_hears_of_another_process(kind: str, tmp_path: Path) -> None:
-    with trio.fail_after(60):
+    with trio.fail_after(300):
         async with opened(sql_store(kind, tmp_path)) as store:
             run = await create_running(store)
             woken = trio.Event()
@@ -146,7 +146,7 @@ async def test_a_watcher_gives_its_connection_back(tmp_path: Path) -> None:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(store.watch, wake, 60)
-            with trio.fail_after(10):
+            with trio.fail_after(300):
                 await woken.wait()
             nursery.cancel_scope.cancel()
     assert not (tmp_path / "runs.db-wal").exists()

@@ -27,6 +27,7 @@ from rungent.testing.store_samples import (
 )
 
 TABLES = {
+    "rungent_actions",
     "rungent_sessions",
     "rungent_messages",
     "rungent_runs",
@@ -54,7 +55,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_the_metadata_holds_exactly_the_seven_tables(engine: Engine) -> None:
+def test_the_metadata_holds_exactly_the_eight_tables(engine: Engine) -> None:
     assert set(RungentBase.metadata.tables) == TABLES
     assert set(inspect(engine).get_table_names()) == TABLES
 

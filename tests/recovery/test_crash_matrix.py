@@ -124,6 +124,6 @@ async def test_a_run_whose_worker_crashes_at_any_write_is_recovered_from_a_real_
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     async with open_store(kind, tmp_path, request) as store:
-        with trio.fail_after(100):
+        with trio.fail_after(600):
             # Time passes only when a lease is to lapse.
             assert await hit_everywhere(lambda: Journey.begin(store), *AT_WRITES) >= 60

@@ -1,0 +1,1 @@
+"""Tools that write their own question: buttons, state, people, time, and losses."""
