@@ -19,7 +19,8 @@ SOURCES = [str(path) for folder in FOLDERS for path in sorted((ROOT / folder).rg
 FLAKE8_ASYNC = ["--enable", "ASYNC1,ASYNC2,ASYNC3", "--disable", "ASYNC114,ASYNC127,ASYNC128"]
 
 DATABASE_TESTS = [
-    f"tests/{name}" for name in ("kills", "migrations", "persistence", "recovery", "store")
+    "tests/test_benchmarks.py",
+    *(f"tests/{name}" for name in ("kills", "migrations", "persistence", "recovery", "store")),
 ]
 PAGE_TESTS = ["tests/page"]
 TEST = [PYTHON, "-m", "coverage", "run", "-m", "pytest"]

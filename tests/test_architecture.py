@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -296,3 +298,25 @@ def test_the_canonical_imports_work() -> None:
             tool,
         )
     )
+
+
+def test_the_public_names_come_from_where_type_checkers_find_them() -> None:
+    tree = ast.parse(MODULES["rungent"].read_text(encoding="utf-8"))
+    imported = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and within(node.module or "", "rungent")
+        for alias in node.names
+    }
+    package = importlib.import_module("rungent")
+    assert sorted(imported) == package.__all__
+    for name, module in imported.items():
+        assert getattr(package, name) is getattr(importlib.import_module(module or ""), name)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = package.nothing
+
+
+def test_the_command_line_starts_without_the_runtime() -> None:
+    code = "import sys, rungent.cli; print({'trio', 'pydantic', 'httpx'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

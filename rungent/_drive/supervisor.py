@@ -280,7 +280,9 @@ class Supervisor:
             self._kick = trio.Event()
             self.when_sweeping()
             try:
-                await self.sweep()
+                if await self.sweep() == SWEEP_PAGE:
+                    # There may be more, and their clients wait.
+                    continue
             except Exception:
                 logger.exception("the recovery sweep failed")
             with trio.move_on_after(self._desk.options.recovery_interval_seconds):

@@ -1,6 +1,10 @@
-"""Language models: the port, its values, and an adapter for OpenAI-compatible servers."""
+"""Language models: the port, its values, and an adapter for OpenAI-compatible servers.
 
-from .openai import OpenAICompatibleModel
+The adapter is loaded when it is first used: its HTTP client takes longer than the whole runtime.
+"""
+
+from typing import TYPE_CHECKING
+
 from .port import (
     Echo,
     Heartbeat,
@@ -12,6 +16,9 @@ from .port import (
     TextDelta,
     ToolCall,
 )
+
+if TYPE_CHECKING:
+    from .openai import OpenAICompatibleModel as OpenAICompatibleModel
 
 __all__ = [
     "Echo",
@@ -25,3 +32,14 @@ __all__ = [
     "TextDelta",
     "ToolCall",
 ]
+
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would believe that every name exists.
+
+    def __getattr__(name: str) -> object:
+        if name != "OpenAICompatibleModel":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .openai import OpenAICompatibleModel
+
+        globals()[name] = OpenAICompatibleModel
+        return OpenAICompatibleModel

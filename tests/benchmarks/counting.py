@@ -22,6 +22,8 @@ class Counts:
 
     commits: int = 0
     statements: int = 0
+    """Those that write."""
+    reads: int = 0
 
 
 async def count_statements(name: str) -> Counts | None:
@@ -41,7 +43,7 @@ async def count_statements(name: str) -> Counts | None:
         runtime = Runtime(agents=[AGENT], model=InstantModel(), store=store)
         async with runtime:
             session = await runtime.create_session(identity=USER)
-            counts = _counting(watched)
+            counts = counting(watched)
             # Followed in pages after the end, so that a reader's queries are not counted.
             receipt = await runtime.create_run(session.id, "Count this.", identity=USER)
             async for _ in runtime.stream_events(receipt.run_id, identity=USER, after_seq=0):
@@ -49,7 +51,8 @@ async def count_statements(name: str) -> Counts | None:
             return Counts(counts.commits, counts.statements)
 
 
-def _counting(engine: Engine) -> Counts:
+def counting(engine: Engine) -> Counts:
+    """Counts that grow with whatever this engine does from now on."""
     counts = Counts()
 
     def commit(connection: Any) -> None:
@@ -58,8 +61,9 @@ def _counting(engine: Engine) -> Counts:
     def execute(
         connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
     ) -> None:
-        if not statement.lstrip().upper().startswith("SELECT"):
-            counts.statements += 1
+        reads = statement.lstrip().upper().startswith(("SELECT", "PRAGMA"))
+        counts.reads += reads
+        counts.statements += not reads
 
     event.listen(engine, "commit", commit)
     event.listen(engine, "before_cursor_execute", execute)

@@ -10,106 +10,124 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, cast
 
 import httpx
 import trio
-from rich.console import Group
-from rich.table import Table
 
+from tests.benchmarks.figures import Column, Sheet
 from tests.benchmarks.served import connected, cost_between, served, started
 
-IDLE = 2_000
-SHARING = 1_000
-HEALTHY = 200
-IDLE_SECONDS = 10
-TOLD = 10
-ROUNDS = 5
 SILENCE_SECONDS = 30
 _TIME = re.compile(rb'"delta":"([0-9.]+) ')
 
 
-async def table() -> Group:
+@dataclass(frozen=True)
+class Size:
+    """Followers of each part, seconds of silence, and repetitions."""
+
+    idle: int = 2_000
+    idle_seconds: float = 10
+    sharing: int = 1_000
+    told: int = 10
+    healthy: int = 200
+    rounds: int = 5
+    warm_up: int = 50
+
+
+FULL = Size()
+TINY = Size(idle=5, idle_seconds=0.1, sharing=5, told=1, healthy=3, rounds=1, warm_up=1)
+
+
+async def measure(size: Size = FULL) -> list[Sheet]:
     """Idle followers, an event that all of them get, and a reader that stopped reading."""
-    return Group(await _idle(), await _shared(), await _stuck())
+    return [await _idle(size), await _shared(size), await _stuck(size)]
 
 
-async def _idle() -> Table:
-    shown = Table(title=f"{IDLE:,} idle followers of one run on SQLite, {IDLE_SECONDS} s")
-    for heading in ("KiB each", "CPU %", "queries/s", "until all have one event, ms"):
-        shown.add_column(heading, justify="right")
+async def _idle(size: Size) -> Sheet:
     with tempfile.TemporaryDirectory() as folder:
         async with served(Path(folder) / "idle.db") as client:
             run_id = await started(client, "talk")
-            with await trio.to_thread.run_sync(_following, client.base_url, run_id, 50):
+            with await trio.to_thread.run_sync(_following, client.base_url, run_id, size.warm_up):
                 pass
             before = (await client.get("/cost")).json()
-            followers = await trio.to_thread.run_sync(_following, client.base_url, run_id, IDLE)
+            followers = await trio.to_thread.run_sync(
+                _following, client.base_url, run_id, size.idle
+            )
             with followers:
-                await trio.sleep(1)
+                await trio.sleep(size.idle_seconds / 10)
                 begun = (await client.get("/cost")).json()
-                await trio.sleep(IDLE_SECONDS)
+                await trio.sleep(size.idle_seconds)
                 ended = (await client.get("/cost")).json()
                 delays = await _tell(client, followers)
     idle = cost_between(begun, ended)
-    memory = (begun["kib"] - before["kib"]) / IDLE
-    shown.add_row(
-        f"{memory:.1f}",
-        f"{idle['cpu'] / IDLE_SECONDS * 100:.2f}",
-        f"{idle['queries'] / IDLE_SECONDS:.1f}",
-        f"{max(delays):.0f}",
+    columns = (
+        Column("followers"),
+        Column("KiB each", 1),
+        Column("CPU %", 2),
+        Column("queries/s", 1),
+        Column("until all have one event, ms"),
     )
-    return shown
+    row = (
+        f"{size.idle:,}",
+        (begun["kib"] - before["kib"]) / size.idle,
+        idle["cpu"] / size.idle_seconds * 100,
+        idle["queries"] / size.idle_seconds,
+        max(delays),
+    )
+    return Sheet(f"Idle followers of one run on SQLite, {size.idle_seconds:g} s", columns, [row])
 
 
-async def _shared() -> Table:
-    shown = Table(title=f"One event for {SHARING:,} followers of its run, {TOLD} times; ms")
-    for heading in ("p50", "p99", "last", "queries each time"):
-        shown.add_column(heading, justify="right")
+async def _shared(size: Size) -> Sheet:
     with tempfile.TemporaryDirectory() as folder:
         async with served(Path(folder) / "shared.db") as client:
             run_id = await started(client, "talk")
-            followers = await trio.to_thread.run_sync(_following, client.base_url, run_id, SHARING)
+            followers = await trio.to_thread.run_sync(
+                _following, client.base_url, run_id, size.sharing
+            )
             with followers:
                 await _tell(client, followers)
                 before = (await client.get("/cost")).json()
-                rounds = [await _tell(client, followers) for _ in range(TOLD)]
+                rounds = [await _tell(client, followers) for _ in range(size.told)]
                 after = (await client.get("/cost")).json()
     cuts = [statistics.quantiles(delays, n=100) for delays in rounds]
-    shown.add_row(
-        f"{statistics.median(cut[49] for cut in cuts):.0f}",
-        f"{statistics.median(cut[98] for cut in cuts):.0f}",
-        f"{statistics.median(max(delays) for delays in rounds):.0f}",
-        f"{cost_between(before, after)['queries'] / TOLD:.0f}",
+    row = (
+        f"{size.sharing:,}",
+        statistics.median(cut[49] for cut in cuts),
+        statistics.median(cut[98] for cut in cuts),
+        statistics.median(max(delays) for delays in rounds),
+        cost_between(before, after)["queries"] / size.told,
     )
-    return shown
+    headings = ("followers", "p50 ms", "p99 ms", "last ms", "queries each time")
+    title = f"One event for all followers of its run, {size.told} times"
+    return Sheet(title, [Column(heading) for heading in headings], [row])
 
 
-async def _stuck() -> Table:
-    shown = Table(title=f"Length of a 1 MB run with {HEALTHY} readers; medians of {ROUNDS} rounds")
-    shown.add_column("stuck readers", justify="right")
-    for heading in ("run ms", "server's growth KiB"):
-        shown.add_column(heading, justify="right")
+async def _stuck(size: Size) -> Sheet:
     found: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
     with tempfile.TemporaryDirectory() as folder:
         async with served(Path(folder) / "stuck.db") as client:
-            await _burst(client, 0)
-            for _ in range(ROUNDS):
+            await _burst(client, 0, size.healthy)
+            for _ in range(size.rounds):
                 for stuck, seen in found.items():
-                    seen.append(await _burst(client, stuck))
+                    seen.append(await _burst(client, stuck, size.healthy))
+    rows: list[tuple[str, float, float]] = []
     for stuck, seen in found.items():
         took, grown = (statistics.median(column) for column in zip(*seen, strict=True))
-        shown.add_row(str(stuck), f"{took * 1000:.0f}", f"{grown:,.0f}")
-    return shown
+        rows.append((str(stuck), took * 1000, grown))
+    headings = ("stuck readers", "run ms", "server's growth KiB")
+    title = f"Length of a 1 MB run with {size.healthy} readers; medians of {size.rounds} rounds"
+    return Sheet(title, [Column(heading) for heading in headings], rows)
 
 
-async def _burst(client: httpx.AsyncClient, stuck: int) -> tuple[float, float]:
+async def _burst(client: httpx.AsyncClient, stuck: int, healthy: int) -> tuple[float, float]:
     run_id = await started(client, "burst")
     with ExitStack() as stack:
         for _ in range(stuck):
             stack.enter_context(connected(client.base_url, run_id, receive_buffer=4096))
-        followers = await trio.to_thread.run_sync(_following, client.base_url, run_id, HEALTHY)
+        followers = await trio.to_thread.run_sync(_following, client.base_url, run_id, healthy)
         stack.enter_context(followers)
         before = (await client.get("/cost")).json()
         began = time.perf_counter()

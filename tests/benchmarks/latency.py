@@ -5,45 +5,53 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import trio
-from rich.table import Table
 
 from rungent import Agent, Identity, Runtime
 from rungent.asgi import create_app
 from rungent.asgi.serve import serve
 from rungent.llm import OpenAICompatibleModel
-from rungent.store import Store
+from tests.benchmarks.figures import Column, Sheet, Value
 from tests.benchmarks.workload import STORES, USER
 
-CHUNKS = 400
 GAP_SECONDS = 0.004
 
 
-async def table() -> Table:
-    """The table of this benchmark: one run, a chunk every few milliseconds."""
-    shown = Table(title=f"Provider chunk to event-stream bytes, {CHUNKS} chunks, one run")
-    shown.add_column("store")
-    for heading in ("p50 ms", "p99 ms", "max ms"):
-        shown.add_column(heading, justify="right")
-    for name, factory in STORES.items():
-        delays = sorted(await _measure(factory))
+@dataclass(frozen=True)
+class Size:
+    """Chunks of the one run."""
+
+    chunks: int = 400
+
+
+FULL = Size()
+TINY = Size(chunks=10)
+
+
+async def measure(size: Size = FULL) -> list[Sheet]:
+    """One run, a chunk every few milliseconds."""
+    rows: list[list[Value]] = []
+    for name in STORES:
+        delays = sorted(await _round(name, size.chunks))
         cuts = statistics.quantiles(delays, n=100)
-        shown.add_row(name, f"{cuts[49]:.2f}", f"{cuts[98]:.2f}", f"{delays[-1]:.2f}")
-    return shown
+        rows.append([name, cuts[49], cuts[98], delays[-1]])
+    columns = [Column("store"), *(Column(f"{name} ms", 2) for name in ("p50", "p99", "max"))]
+    title = f"Provider chunk to event-stream bytes, {size.chunks} chunks, one run"
+    return [Sheet(title, columns, rows)]
 
 
-async def _measure(factory: Callable[[], object]) -> list[float]:
-    opened = cast("AbstractAsyncContextManager[Store]", factory())
-    async with opened as store, trio.open_nursery() as nursery:
+async def _round(name: str, chunks: int) -> list[float]:
+    async with STORES[name]() as store, trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         port = listeners[0].socket.getsockname()[1]
-        nursery.start_soon(partial(trio.serve_listeners, _provide, listeners))
+        provide = partial(_provide, chunks)
+        nursery.start_soon(partial(trio.serve_listeners, provide, listeners))
         model = OpenAICompatibleModel(
             api_key=None, base_url=f"http://127.0.0.1:{port}/v1", model="clock"
         )
@@ -60,13 +68,13 @@ def _identity(request: object) -> Identity:
     return USER
 
 
-async def _provide(stream: trio.SocketStream) -> None:
+async def _provide(chunks: int, stream: trio.SocketStream) -> None:
     """A provider whose every chunk says when it was sent."""
     await stream.receive_some(65_536)
     await stream.send_all(
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
     )
-    for _ in range(CHUNKS):
+    for _ in range(chunks):
         await trio.sleep(GAP_SECONDS)
         delta = {"choices": [{"index": 0, "delta": {"content": f"{time.perf_counter()} "}}]}
         await stream.send_all(f"data: {json.dumps(delta)}\n\n".encode())

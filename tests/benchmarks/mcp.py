@@ -6,24 +6,22 @@ Each server is a process of its own behind the same web server; the client is th
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import trio
-from rich.table import Table
 
+from tests.benchmarks.figures import Column, Sheet
+from tests.benchmarks.processes import resident_kib
 from tests.mcp.calling import META, MODERN, message
 from tests.mcp.serving import free_socket
 
-CALLS = 1_500
-AT_ONCE = 16
 HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
@@ -39,21 +37,33 @@ PARAMS: dict[str, Any] = {
 BODY = json.dumps(message("tools/call", PARAMS)).encode()
 
 
-async def table() -> Table:
+@dataclass(frozen=True)
+class Size:
+    """Calls of each pass, of the warm-up, and at once."""
+
+    calls: int = 1_500
+    warm_up: int = 100
+    at_once: int = 16
+
+
+FULL = Size()
+TINY = Size(calls=4, warm_up=1, at_once=2)
+
+
+async def measure(size: Size = FULL) -> list[Sheet]:
     """Calls a second and memory of both servers."""
-    shown = Table(title=f"tools/call, {CALLS:,} calls, one process")
-    for heading in ("server", "MB idle", "MB after", "calls/s", f"calls/s, {AT_ONCE} at once"):
-        shown.add_column(heading, justify="left" if heading == "server" else "right")
+    rows: list[list[str | float]] = []
     for kind in ("ours", "official"):
         async with _served(kind) as (url, pid):
-            idle = _memory(pid)
+            idle = resident_kib(str(pid)) / 1024
             async with httpx.AsyncClient(headers=HEADERS) as client:
-                await _rate(client, url, 1, 100)
-                alone = await _rate(client, url, 1, CALLS)
-                together = await _rate(client, url, AT_ONCE, CALLS)
-            after = _memory(pid)
-        shown.add_row(kind, f"{idle:.0f}", f"{after:.0f}", f"{alone:,.0f}", f"{together:,.0f}")
-    return shown
+                await _rate(client, url, 1, size.warm_up)
+                alone = await _rate(client, url, 1, size.calls)
+                together = await _rate(client, url, size.at_once, size.calls)
+            rows.append([kind, idle, resident_kib(str(pid)) / 1024, alone, together])
+    headings = ("server", "MB idle", "MB after", "calls/s", f"calls/s, {size.at_once} at once")
+    title = f"tools/call, {size.calls:,} calls, one process"
+    return [Sheet(title, [Column(heading) for heading in headings], rows)]
 
 
 @asynccontextmanager
@@ -98,11 +108,3 @@ async def _rate(client: httpx.AsyncClient, url: str, at_once: int, calls: int) -
         for _ in range(at_once):
             nursery.start_soon(call)
     return calls / (time.perf_counter() - began)
-
-
-def _memory(pid: int) -> float:
-    """Resident memory in MB."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    found = re.search(r"^VmRSS:\s+(\d+)", status, re.MULTILINE)
-    assert found is not None
-    return int(found[1]) / 1024

@@ -5,39 +5,53 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
 import trio
-from rich.table import Table
 from sqlalchemy import create_engine
 
 from rungent.records import RunStatus
 from rungent.sqlalchemy import SQLAlchemyStore
 from rungent.testing.store_samples import OWNER, create_running, step
+from tests.benchmarks.figures import Column, Sheet, Value
 from tests.benchmarks.served import connected, served
 
-LENGTHS = (5_000, 100_000)
 PER_COMMIT = 5_000
-ROUNDS = 5
 
 
-async def table() -> Table:
-    """The table of this benchmark: each length on a server of its own."""
-    shown = Table(title=f"Replay over SSE from SQLite; medians of {ROUNDS} rounds")
-    shown.add_column("events", justify="right")
-    for heading in ("first event ms", "events/s", "MB/s", "memory KiB", "peak KiB"):
-        shown.add_column(heading, justify="right")
-    for length in LENGTHS:
-        first, rate, megabytes, grown, peak = await _measure(length)
-        shown.add_row(
-            f"{length:,}", f"{first:.1f}", f"{rate:,.0f}", f"{megabytes:.1f}", grown, peak
-        )
-    return shown
+@dataclass(frozen=True)
+class Size:
+    """Lengths of the logs in events, and rounds."""
+
+    lengths: Sequence[int] = (5_000, 100_000)
+    rounds: int = 5
 
 
-async def _measure(length: int) -> tuple[float, float, float, str, str]:
+FULL = Size()
+TINY = Size(lengths=(40,), rounds=1)
+
+
+async def measure(size: Size = FULL) -> list[Sheet]:
+    """Each length on a server of its own."""
+    rows: list[list[Value]] = [
+        [f"{length:,}", *await _replays(length, size.rounds)] for length in size.lengths
+    ]
+    columns = (
+        Column("events"),
+        Column("first event ms", 1),
+        Column("events/s"),
+        Column("MB/s", 1),
+        Column("growth KiB"),
+        Column("peak KiB"),
+    )
+    title = f"Replay over SSE from SQLite; medians of {size.rounds} rounds"
+    return [Sheet(title, columns, rows, "Growth and peak are the server's memory.")]
+
+
+async def _replays(length: int, count: int) -> tuple[float, float, float, int, int]:
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "replay.db"
         run_id = await _stored(database, length)
@@ -47,12 +61,11 @@ async def _measure(length: int) -> tuple[float, float, float, str, str]:
             before = (await client.get("/cost")).json()
             rounds = [
                 await trio.to_thread.run_sync(_replay, client.base_url, run_id, length)
-                for _ in range(ROUNDS)
+                for _ in range(count)
             ]
             after = (await client.get("/cost")).json()
     first, rate, megabytes = (statistics.median(column) for column in zip(*rounds, strict=True))
-    grown = f"{after['kib'] - before['kib']:+,}"
-    return first * 1000, rate, megabytes, grown, f"{after['peak_kib']:,}"
+    return first * 1000, rate, megabytes, after["kib"] - before["kib"], after["peak_kib"]
 
 
 async def _stored(database: Path, length: int) -> str:
@@ -66,7 +79,8 @@ async def _stored(database: Path, length: int) -> str:
             if commit.run.event_seq == length:
                 ended = commit.run.model_copy(update={"status": RunStatus.COMPLETED, "lease": None})
                 last = commit.events[-1].model_copy(update={"type": "run.completed"})
-                commit = replace(commit, run=ended, events=(*commit.events[:-1], last))
+                events = (*commit.events[:-1], last)
+                commit = replace(commit, run=ended, events=events, appends=False)
             await store.commit(commit, owner=OWNER, token=1)
             run = commit.run
     return run.id

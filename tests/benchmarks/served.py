@@ -24,8 +24,8 @@ from rungent.asgi import create_app, serve
 from rungent.llm import ModelCompleted, ModelRequest, RetryPolicy, TextDelta
 from rungent.llm.port import ModelChunk
 from rungent.sqlalchemy import SQLAlchemyStore
+from tests.benchmarks.processes import ROOT, resident_kib
 
-ROOT = Path(__file__).resolve().parents[2]
 BURST_CHUNKS = 50
 BURST_TEXT = "x" * 20_000
 START_SECONDS = 30
@@ -85,7 +85,7 @@ async def main(database: str) -> None:
         await trio.lowlevel.checkpoint()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return {
-            "kib": _resident_kib(),
+            "kib": resident_kib(),
             "peak_kib": peak,
             "cpu": time.process_time(),
             "queries": len(queries),
@@ -112,11 +112,6 @@ def _counted(engine: Engine) -> list[None]:
 
     event.listen(engine, "before_cursor_execute", execute)
     return seen
-
-
-def _resident_kib() -> int:
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmRSS:")[2].split()[0])
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import trio
@@ -107,7 +107,7 @@ async def sqlite_aiosqlite() -> AsyncGenerator[Store]:
         yield store
 
 
-STORES: Mapping[str, Callable[[], object]] = {
+STORES: Mapping[str, Callable[[], AbstractAsyncContextManager[Store]]] = {
     "memory": memory,
     "sqlite sync": sqlite_sync,
     "sqlite aiosqlite": sqlite_aiosqlite,

@@ -158,5 +158,5 @@ def test_every_threat_names_tests_that_exist() -> None:
 
 def test_the_benchmark_finds_its_place_on_the_page() -> None:
     text = page("docs/performance.md")
-    begin, end = text.index("<!-- figures: begin -->"), text.index("<!-- figures: end -->")
+    begin, end = text.index("<!-- figures:begin -->"), text.index("<!-- figures:end -->")
     assert begin < end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from rungent import Agent, RunActivity, ToolCall, ToolContext, tool
 from rungent.llm.port import ModelCompleted, ModelFailure
+from rungent.records import Lease
 from rungent.store.memory import MemoryStore
 from rungent.testing.scripted import Delay
+from rungent.testing.store_samples import creation_of, session_of
 from tests.drive.stores import FaultyStore
-from tests.helpers import START, Stage, asking, calls, of, opened, stage, types
+from tests.helpers import OWNER, START, Stage, asking, calls, of, opened, stage, types
 from tests.runtime.twins import never
 
 CUT_OFF = {"commit", "renew_lease", "release_lease", "claim_run", "get_session", "create_run"}
@@ -220,6 +223,22 @@ async def test_only_runs_of_own_agents_are_recovered_and_not_beyond_capacity(
         assert sorted(leased) == [False, True, True]
         for run_id in made:
             assert types(await other.log(run_id))[-1] == "run.completed"
+
+
+async def test_any_number_of_lost_runs_is_recovered_without_waiting_between_them(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+    for _ in range(250):
+        session = session_of(OWNER.subject_id, agent_name="helper")
+        await store.create_session(session)
+        lost = Lease(owner="wrk_gone", expires_at=START - timedelta(seconds=1))
+        await store.create_run(creation_of(session, agent_name="helper", lease=lost))
+    began = trio.current_time()
+    async with stage(["ok"] * 250, store=store, recovery_interval_seconds=3600):
+        await wait_all_tasks_blocked()
+        assert await store.list_claimable(["helper"], "wrk_x", START, limit=500) == []
+    assert trio.current_time() - began < 60
 
 
 async def test_what_was_initialised_is_not_initialised_again(autojump_clock: MockClock) -> None:
