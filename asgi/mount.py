@@ -18,6 +18,7 @@ from werkzeug.routing.exceptions import RoutingException
 
 from rungent.asgi.blueprint import blueprint_for, methods_of
 from rungent.asgi.dispatch import AsgiApp, Dispatcher, checked_mounts
+from rungent.asgi.exchange import Orderly
 from rungent.asgi.host import ContextFactory, Host, IdentityResolver, Pace
 from rungent.asgi.problems import MethodNotAllowed as MethodProblem
 from rungent.asgi.problems import problem
@@ -81,9 +82,11 @@ def create_app(
     app.extensions["rungent_pace"] = host.pace
     app.before_serving(begin)
     app.after_serving(keeper.end)
+    inner: AsgiApp = app.asgi_app
     if mounts:
-        # Replacing this method is how the framework wants to be wrapped.
-        app.asgi_app = Dispatcher(checked_mounts(mounts), app.asgi_app)  # type: ignore[method-assign]
+        inner = Dispatcher(checked_mounts(mounts), inner)
+    # Replacing this method is how the framework wants to be wrapped.
+    app.asgi_app = Orderly(inner)  # type: ignore[method-assign]
     return app
 
 

@@ -7,11 +7,9 @@ runtime first, so that open streams end by themselves. Source: docs/serving.md.
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
@@ -20,21 +18,17 @@ from functools import partial
 from typing import Any, cast
 
 import trio
-from hypercorn.config import Config, Sockets
 from hypercorn.trio import serve as serve_http  # pyright: ignore[reportUnknownVariableType]
 from hypercorn.typing import ASGIFramework
-from typing_extensions import override
 
 from rungent.asgi.dispatch import AsgiApp
+from rungent.asgi.exchange import Orderly
+from rungent.asgi.server_config import ServerConfig
 from rungent.asgi.sockets import WRITE_TIMEOUT_SECONDS, cut_connections, open_listener
 from rungent.asgi.tls import Tls
 from rungent.runtime import Runtime
 
 __all__ = ["load_app", "serve", "url_of"]
-
-NO_LIMIT = 10**9
-access_log = logging.getLogger("hypercorn.access")
-error_log = logging.getLogger("hypercorn.error")
 
 
 async def serve(
@@ -76,8 +70,8 @@ async def serve(
             listener or await open_listener(host, port, write_timeout=write_timeout)
         )
         url = url_of(host, listener.getsockname()[1], secure=tls is not None)
-        config = _Config(listener, graceful_timeout, secure)
-        server = _Server(_Answering(app), config, listener, stopping)
+        config = ServerConfig(listener, graceful_timeout, secure)
+        server = _Server(_Answering(Orderly(app)), config, listener, stopping)
         async with trio.open_nursery() as nursery:
             await nursery.start(_serve_runtime, runtime, server)
             nursery.start_soon(_stop_runtime, runtime, stopping)
@@ -97,6 +91,8 @@ def load_app(target: str) -> object:
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
+    if not all(name.split(".")):
+        raise ValueError(f"{name!r} is not the whole name of a module")
     try:
         found: object = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -134,35 +130,6 @@ async def _await_signal(signals: AsyncIterator[int]) -> None:
         return
 
 
-class _Config(Config):
-    """The server's settings, and the one socket it serves."""
-
-    def __init__(
-        self, listener: socket.socket, graceful_timeout: float, secure: ssl.SSLContext | None
-    ) -> None:
-        super().__init__()
-        self._listener = listener
-        self._secure = secure
-        self.graceful_timeout = graceful_timeout
-        # Its HTTP/2 buffers without bound for a reader that does not read.
-        self.alpn_protocols = ["http/1.1"]
-        self.keep_alive_max_requests = NO_LIMIT
-        self.include_server_header = False
-        # Loggers of the host's, not handlers of its own. Access lines cost too much to make them
-        # for nobody.
-        self.errorlog = error_log
-        self.accesslog = access_log if access_log.isEnabledFor(logging.INFO) else None
-
-    @override
-    def create_sockets(self) -> Sockets:
-        listeners = [self._listener]
-        return Sockets([], listeners, []) if self._secure is None else Sockets(listeners, [], [])
-
-    @override
-    def create_ssl_context(self) -> ssl.SSLContext | None:
-        return self._secure
-
-
 class _Answering:
     """The application, and whether it answers anybody now."""
 
@@ -192,7 +159,7 @@ class _Answering:
 @dataclass(frozen=True, slots=True)
 class _Server:
     app: _Answering
-    config: _Config
+    config: ServerConfig
     listener: socket.socket
     stopping: trio.Event
     useless: trio.Event = field(default_factory=trio.Event)

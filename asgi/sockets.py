@@ -15,6 +15,8 @@ import trio
 __all__ = ["WRITE_TIMEOUT_SECONDS", "cut_connections", "open_listener"]
 
 WRITE_TIMEOUT_SECONDS = 20.0
+# What the system can hold: 24 days.
+MAX_MILLISECONDS = 2**31 - 1
 
 
 async def open_listener(
@@ -25,9 +27,12 @@ async def open_listener(
     Where the system can (Linux), its connections are given up `write_timeout` seconds after a
     peer that is written to stopped reading or vanished. Elsewhere the system's own, longer limits apply.
     """
-    found = await trio.socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
+    try:
+        found = await trio.socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except UnicodeError:
+        raise OSError("this is no name of a host") from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     try:
@@ -36,7 +41,7 @@ async def open_listener(
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             # Accepted connections inherit it. Without it a reader that stops reading holds its
             # connection for ever, because the server does not give up on a send.
-            milliseconds = math.ceil(write_timeout * 1000)
+            milliseconds = min(math.ceil(write_timeout * 1000), MAX_MILLISECONDS)
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
         listener.setblocking(False)
         listener.bind(address)

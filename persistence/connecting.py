@@ -32,6 +32,7 @@ class DatabaseRefused(Exception):
 def parse_url(url: str) -> URL:
     """The URL of a SQLite file or a PostgreSQL database. DatabaseRefused for anything else."""
     try:
+        url.encode()
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise DatabaseRefused("the URL is not valid; sqlite:///PATH is an example") from None
@@ -63,7 +64,10 @@ def _executor_for(url: URL) -> Executor:
     except ArgumentError:
         raise DatabaseRefused(f"{url.drivername} is not a driver") from None
     create = create_async_engine if asynchronous else create_engine
-    engine = create(url, connect_args=_timeout(url))
+    try:
+        engine = create(url, connect_args=_timeout(url))
+    except (ArgumentError, TypeError, ValueError):
+        raise DatabaseRefused("the URL has an option that cannot be used") from None
     plain = engine if isinstance(engine, Engine) else engine.sync_engine
     if in_memory(plain):
         raise DatabaseRefused("a database in memory holds nothing to look at")

@@ -18,12 +18,17 @@ __all__ = ["main"]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+MAX_PORT = 65_535
 URL_VARIABLE = "RUNGENT_DATABASE_URL"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; `argv` defaults to the process's own."""
-    arguments = _parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    if any(_is_garbled(argument) for argument in given):
+        print("rungent: an argument is not valid UTF-8", file=sys.stderr)
+        return USAGE_ERROR
+    arguments = _parser().parse_args(given)
     try:
         command: Callable[[argparse.Namespace], int] = arguments.run
         return command(arguments)
@@ -207,9 +212,26 @@ def _positive(text: str) -> int:
     return number
 
 
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= MAX_PORT:
+        # The system would take another one.
+        raise argparse.ArgumentTypeError(f"a port is 0 to {MAX_PORT}")
+    return number
+
+
+def _is_garbled(argument: str) -> bool:
+    """Whether the shell passed bytes that are no text; no database and no resolver takes them."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def _add_address(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to bind (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8000, help="port to bind (default: 8000)")
+    parser.add_argument("--port", type=_port, default=8000, help="port to bind (default: 8000)")
 
 
 def _demo(arguments: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from rungent.agent import Agent
+from rungent.asgi.exchange import Orderly
 from rungent.asgi.mcp.endpoint import Endpoint, Head
 from rungent.asgi.mcp.options import McpOptions, mcp_settings
 from rungent.asgi.mcp.settings import McpSettings
@@ -86,6 +87,7 @@ class McpApp:
         # A tool has its own time limit.
         self._app.config["RESPONSE_TIMEOUT"] = None
         self._app.register_blueprint(_blueprint(settings, "mcp"))
+        self._orderly = Orderly(self._app)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one connection."""
@@ -95,4 +97,4 @@ class McpApp:
             if rest in ("", "/") or scope.get("endpoint") is self:
                 scope = {**scope, "path": "/", "root_path": ""}
                 scope.pop("raw_path", None)
-        await self._app(scope, receive, send)
+        await self._orderly(scope, receive, send)

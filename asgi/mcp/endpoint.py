@@ -44,6 +44,7 @@ __all__ = ["Endpoint", "Head", "Reply"]
 logger = logging.getLogger("rungent")
 
 METHODS = "POST, OPTIONS"
+MAX_BATCH = 100
 CORS_HEADERS = "Authorization, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name"
 
 _STATUS = {Code.METHOD_NOT_FOUND: 404, Code.INTERNAL_ERROR: 500}
@@ -151,6 +152,10 @@ class Endpoint:
         if not isinstance(value, list):
             return await self._answer_message(era, head, value, identity, request)
         batch = cast("list[object]", value)
+        if len(batch) > MAX_BATCH:
+            # A small message can have a large answer, and all answers are one body.
+            text = f"A batch holds at most {MAX_BATCH} messages."
+            return _refused(Refusal(Code.INVALID_REQUEST, text), Era.MODERN)
         if era is Era.MODERN or version not in (None, BATCH_VERSION) or not batch:
             text = "The body is one message." if batch else "A batch holds messages."
             return _refused(Refusal(Code.INVALID_REQUEST, text), Era.MODERN)

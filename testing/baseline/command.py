@@ -32,7 +32,7 @@ def baseline(
     """Play a suite and print its report, as JSON unless it is read by a person.
 
     0 when every case passed; 1 when a case failed or a hook of the suite raised; 2 for a target
-    that is no suite, or an unknown case.
+    that is no suite, an unknown case, or a file of `junit` that cannot be written.
     """
     try:
         suite = _suite(target, names)
@@ -46,9 +46,12 @@ def baseline(
         print(f"rungent baseline: {type(raised).__name__}: {raised}", file=sys.stderr)
         return FAILED
     progress.clear()
-    if junit is not None:
-        junit.write_text(as_junit(report, target), encoding="utf-8")
     print(_json(report, repeat) if as_json or not sys.stdout.isatty() else as_table(report))
+    if junit is not None:
+        try:
+            junit.write_text(as_junit(report, target), encoding="utf-8")
+        except OSError as error:
+            return _refused("baseline", error)
     return 0 if report.passed else FAILED
 
 
@@ -93,7 +96,7 @@ def _json(report: BaselineReport, repeat: int) -> str:
     return json.dumps(shown, indent=2, ensure_ascii=False)
 
 
-def _refused(command: str, wrong: TargetError) -> int:
+def _refused(command: str, wrong: Exception) -> int:
     print(f"rungent {command}: {wrong}", file=sys.stderr)
     return USAGE_ERROR
 

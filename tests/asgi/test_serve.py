@@ -275,6 +275,8 @@ def test_an_application_is_loaded_from_the_current_directory(
         load_app("loaded_here")
     with pytest.raises(ValueError, match="no attribute 'nothing'"):
         load_app("loaded_here:nothing")
+    with pytest.raises(ValueError, match="whole name"):
+        load_app(".loaded_here:site")
     for name in ("not_here", "not_here.deeper"):
         with pytest.raises(ValueError, match="no module"):
             load_app(f"{name}:app")

@@ -46,10 +46,27 @@ def test_help_loads_no_database_and_no_web_framework() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
+        ["serve", "app:app", "--host", "a\udcffb"],
+        ["demo", "--db", "/tmp/\udcff/x", "--once", "hi"],
+        ["verify", "--url", "sqlite:////tmp/\udcff.db"],
+    ],
+)
+def test_arguments_that_are_no_text_are_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == "rungent: an argument is not valid UTF-8\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
         [],
         ["fly"],
         ["serve"],
         ["demo", "--port", "many"],
+        ["demo", "--port", "-1"],
+        ["serve", "app:app", "--port", "65536"],
         ["verify"],
         ["db"],
         ["db", "check"],

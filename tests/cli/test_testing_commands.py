@@ -86,6 +86,16 @@ def test_cases_can_be_chosen_and_repeated(host: Path, capsys: pytest.CaptureFixt
     assert (host / "out.xml").read_text().count("<testcase") == 3
 
 
+def test_a_report_that_cannot_be_written_is_shown_and_refused(
+    host: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["baseline", "host_tests:suite", "--case", "greets", "--json"]
+    assert main([*arguments, "--junit", "nowhere/out.xml"]) == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["passed"] is True
+    assert "nowhere/out.xml" in shown.err
+
+
 def test_a_hook_that_raises_is_a_failure(host: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["baseline", "host_tests:hooked"]) == 1
     assert "ZeroDivisionError: of the host" in capsys.readouterr().err

@@ -48,6 +48,15 @@ def types(log: Sequence[Event]) -> list[str]:
     return [kind for i, kind in enumerate(kinds) if kind != "message.delta" or kinds[i - 1] != kind]
 
 
+async def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear Ada")
+    with pytest.raises(OSError, match="not a database"):
+        async with open_database(path):
+            pass
+    assert path.read_text() == "Dear Ada"
+
+
 async def test_a_change_runs_from_the_message_to_the_trip(tmp_path: Path) -> None:
     (log,), trip = await conversation(tmp_path / "demo.sqlite3", "Move Asakusa Temple to day 2")
     assert types(log) == [

@@ -56,6 +56,13 @@ def test_an_address_that_is_none_is_wrong_usage(address: str) -> None:
         choose_provider(DemoOptions(model="m"), {"OPENAI_BASE_URL": address})
 
 
+@pytest.mark.parametrize("key", ["clé", "k\nx", " k1 ", "k\x00"])
+def test_a_key_that_no_header_can_hold_is_wrong_usage(key: str) -> None:
+    with pytest.raises(UsageError, match="printable ASCII") as refused:
+        choose_provider(DemoOptions(model="m"), {"OPENAI_API_KEY": key})
+    assert key not in str(refused.value)
+
+
 def test_keys_are_not_shown() -> None:
     assert Provider("https://user:secret@example.test:8443/v1", "m", None).host == (
         "example.test:8443"

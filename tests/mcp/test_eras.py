@@ -210,6 +210,14 @@ async def test_the_oldest_version_has_batches() -> None:
     assert (empty.status, code_of(empty)) == (400, -32600)
 
 
+async def test_a_batch_is_bounded() -> None:
+    async with wire() as w:
+        full = await w.post([message("tools/list", {}, number) for number in range(100)])
+        over = await w.post([message("tools/list", {}, number) for number in range(101)])
+    assert len(full.json()) == 100
+    assert (over.status, code_of(over)) == (400, -32600)
+
+
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", MODERN])
 async def test_later_versions_have_no_batches(version: str) -> None:
     async with wire() as w:

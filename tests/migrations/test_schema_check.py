@@ -218,6 +218,7 @@ def test_an_empty_database_lacks_every_table(
 UNUSABLE: Sequence[tuple[str, str]] = [
     ("no url at all", "not valid"),
     ("sqlite://", "in memory"),
+    ("sqlite:///nothing.db?timeout=soon", "the URL has an option that cannot be used"),
     ("sqlite:///nowhere/nothing.db", "there is no file nowhere/nothing.db"),
     ("mysql://me:s3cret@127.0.0.1/app", "mysql is not supported"),
     ("postgresql+nodriver://me:s3cret@127.0.0.1/app", "is not a driver"),
@@ -238,6 +239,14 @@ def test_an_unusable_database_is_one_line_without_a_password(
     assert re.fullmatch(r"rungent [a-z ]+: .+\n", shown.err)
     assert reason in shown.err
     assert "s3cret" not in shown.err
+
+
+def test_a_url_that_is_no_text_is_not_valid(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RUNGENT_DATABASE_URL", "sqlite:///nowhere/\udcff.db")
+    assert main(["verify"]) == 2
+    assert "the URL is not valid" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_database_is_said(

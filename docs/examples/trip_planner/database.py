@@ -8,6 +8,7 @@ from pathlib import Path
 
 import trio
 from sqlalchemy import create_engine
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.orm import sessionmaker
 
 from rungent.demo.seed import demo_trip
@@ -24,7 +25,8 @@ async def open_database(path: Path | None) -> AsyncIterator[tuple[Store, Service
     """Open a database file, or a database in memory for None, with all tables and the demo trip.
 
     The demo is its own host, so it creates Rungent's tables itself; an application with
-    migrations of its own would not. Raises OSError when the file cannot be written.
+    migrations of its own would not. Raises OSError when the file cannot be
+    written or is no database.
     """
     if path is not None:
         await trio.to_thread.run_sync(_make_file, path)
@@ -32,9 +34,12 @@ async def open_database(path: Path | None) -> AsyncIterator[tuple[Store, Service
     try:
         database = Database(engine)
         services = Services.of(database)
-        store = await _open_store(path)
-        await database.create_schema()
-        await services.trips.add_if_missing(demo_trip())
+        try:
+            store = await _open_store(path)
+            await database.create_schema()
+            await services.trips.add_if_missing(demo_trip())
+        except DatabaseError as error:
+            raise OSError(f"{path}: {error.orig}") from None
         yield store, services
     finally:
         engine.dispose()

@@ -51,18 +51,21 @@ def choose_provider(options: DemoOptions, environ: Mapping[str, str]) -> Provide
 
     A model name decides: from `--model`, or from OPENAI_MODEL. A key or an address that merely
     lies in the environment sends nobody's messages anywhere.
-    Raises UsageError when options name an address or a key but no model is known, and for an
-    address that is none.
+    Raises UsageError when options name an address or a key but no model is known, for an
+    address that is none, and for a key that no header can hold.
     """
     model = (options.model or environ.get("OPENAI_MODEL") or "").strip()
     if not model:
         if options.model_url or options.api_key:
             raise UsageError("Say which model to use: --model NAME, or set OPENAI_MODEL.")
         return None
+    key = options.api_key or environ.get("OPENAI_API_KEY") or None
+    if key is not None and not (key.isascii() and key.isprintable() and key == key.strip()):
+        raise UsageError("The API key must be printable ASCII without blanks around it.")
     return Provider(
         base_url=_checked(options.model_url or environ.get("OPENAI_BASE_URL") or _DEFAULT_URL),
         model=model,
-        api_key=options.api_key or environ.get("OPENAI_API_KEY") or None,
+        api_key=key,
     )
 
 
