@@ -26,6 +26,7 @@ def test_the_matrix_has_every_row() -> None:
         "a short follow-up means what was chosen before",
         *("a rejection changes nothing", "a tool error is no success"),
         *("the same request twice has one effect", "grouped questions are one form"),
+        "the budget is the traveller's answer",
         *("a failure of the provider is passed over", "a run without end is ended"),
     }
     assert names == wanted

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rungent.demo import edits
+from rungent.demo.budget import Budget
 from rungent.demo.seed import demo_trip
 from rungent.demo.trip import (
     AmbiguousPlace,
@@ -163,6 +164,7 @@ def test_a_trip_is_described_for_a_prompt() -> None:
         "Day 3 (walk): Ghibli Museum\n"
         "Unplanned: Odaiba Beach"
     )
+    assert describe(edits.set_budget(TRIP, Budget(amount=1500))).endswith("\nBudget: 1,500 JPY")
     assert describe(Trip("t", "Empty", 1)) == "Trip: Empty (revision 1)\nUnplanned: nothing"
 
 
@@ -177,6 +179,7 @@ def test_a_trip_as_json_shows_the_way_to_every_planned_place() -> None:
         ],
     }
     assert data["unplanned"] == ["Odaiba Beach"]
+    assert data["budget"] is None
 
 
 def test_the_demo_trip_has_two_museums_and_something_unplanned() -> None:

@@ -12,6 +12,7 @@ from rungent import InvalidResponse
 from rungent.demo.asking import answer_until_accepted
 from rungent.demo.questions import (
     Choice,
+    Data,
     Decision,
     Form,
     Option,
@@ -52,6 +53,9 @@ def test_every_kind_of_question_is_understood() -> None:
     )
     tool = {"name": "x", "title": "Do it", "effect": "write"}
     assert question_of(asked("approval", tool=tool)) == Decision("Which one?", "Do it")
+    assert question_of(asked("data", schema={"type": "object"})) == Data(
+        "Which one?", {"type": "object"}
+    )
     part = {"id": "q", "prompt": "Why?", "required": False}
     pick = {"multiple": True, "allow_custom": True, "options": [option("b")]}
     questions = [{**part, "kind": "text"}, {**part, "kind": "choice", **pick}]

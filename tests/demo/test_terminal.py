@@ -73,6 +73,29 @@ async def test_a_form_is_asked_question_by_question(tmp_path: Path) -> None:
     assert "relaxed pace; interests: museums, food, Jazz bars; wish: A quiet hotel" in out
 
 
+async def test_data_are_asked_field_by_field() -> None:
+    # The amount is no number, then refused by the runtime; only its field comes again.
+    lines = ("much", "0", "2", "1", "2030-04-01", "1500")
+    code, out = await talk(":memory:", "Set a budget, then show my trip", *lines)
+    assert code == 0
+    assert "? Amount (In whole units, without cents; at least 1; at most 100,000,000)" in out
+    assert "Please type a whole number." in out
+    assert "The value is not valid. (amount)" in out
+    assert out.count("? Amount") == 3
+    assert out.count("? Currency") == out.count("? For each person") == 1
+    told = "1,500 EUR for each person, to be booked by 2030-04-01"
+    assert f"Set budget: The budget is {told}." in out
+    assert f"*Budget:* {told}" in out
+    assert f"Budget: {told}" in out
+    assert "(revision 2)" in out
+
+
+async def test_the_end_of_the_input_leaves_data_open() -> None:
+    code, out = await talk(":memory:", "Set a budget", "1500")
+    assert code == 1
+    assert "the question stays open" in out
+
+
 async def test_approvals_show_their_impact_and_are_rejected_or_given(tmp_path: Path) -> None:
     database = tmp_path / "demo.sqlite3"
     code, out = await talk(database, "Delete day 3", "perhaps", "no")

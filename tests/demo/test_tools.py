@@ -122,6 +122,7 @@ async def test_every_tool_refuses_a_trip_that_is_not_there() -> None:
         "set_transport": {"mode": "bus", "day_number": 1},
         "add_day": {},
         "rename_trip": {"title": "x"},
+        "ask_budget": {},
         "remove_day": {"day_number": 1},
         "remove_place": {"name": "x"},
         "prepare_import": {"text": "Day 1: x"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import (
@@ -33,6 +34,7 @@ ARGUMENTS = [
 DESKTOP: ViewportSize = {"width": 1280, "height": 860}
 
 Visit = Callable[..., Visitor]
+Host = Callable[..., Site]
 
 
 @pytest.fixture(scope="package")
@@ -55,6 +57,13 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
+def host() -> Iterator[Host]:
+    """Applications of one's own, with another model; they end after the tabs that visit them."""
+    with ExitStack() as sites:
+        yield lambda *options: sites.enter_context(served(*options))
+
+
+@pytest.fixture
 def complaints() -> list[str]:
     """What the consoles said. A test takes out what it has provoked; nothing else may be left."""
     return []
@@ -62,9 +71,10 @@ def complaints() -> list[str]:
 
 @pytest.fixture
 def context(
-    browser: Browser, complaints: list[str], request: pytest.FixtureRequest
+    browser: Browser, complaints: list[str], host: Host, request: pytest.FixtureRequest
 ) -> Iterator[BrowserContext]:
     """One browser profile; all tabs of a test belong to it."""
+    del host  # Only made first, so that it ends last.
     if "site" in request.fixturenames:
         # Made first, so that it ends last: a tab that follows a run would miss it.
         request.getfixturevalue("site")

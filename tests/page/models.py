@@ -22,7 +22,7 @@ from rungent.testing import ScriptedModel
 from rungent.testing.scripted import Reply
 from tests.page.served import OpenModel, Valve
 
-__all__ = ["MARKDOWN", "QUESTIONS", "Faults", "asking", "faulty"]
+__all__ = ["DATA_QUESTIONS", "MARKDOWN", "QUESTIONS", "Faults", "asking", "faulty"]
 
 _OPTIONS: list[JsonValue] = [
     {"id": "shibuya", "label": "Shibuya", "description": "around the crossing"},
@@ -56,6 +56,9 @@ QUESTIONS: dict[str, dict[str, JsonValue]] = {
 }
 """What the user says, and what the model then asks."""
 
+DATA_QUESTIONS = {"ask for a stay": "ask_stay", "ask for stops": "ask_stops"}
+"""What the user says, and the tool of `data_tools` that asks for data."""
+
 MARKDOWN = (
     "**Bold**, `code`, [a link](https://example.org/) and\n\n- a list\n\n"
     "<script>document.title = 'stolen'</script>"
@@ -78,6 +81,8 @@ def _reply(request: ModelRequest) -> Reply:
     last: Any = request.messages[-1]
     if last["role"] == "tool":
         return f"Noted:\n\n```\n{last['content']}\n```"
+    if last["content"] in DATA_QUESTIONS:
+        return ModelCompleted(tool_calls=(ToolCall(DATA_QUESTIONS[last["content"]], {}),))
     asked = QUESTIONS.get(last["content"])
     if asked is not None:
         return ModelCompleted(tool_calls=(ToolCall("request_input", asked),))

@@ -13,16 +13,20 @@ from typing import Any
 import httpx
 import trio
 
+from rungent import Runtime
 from rungent.asgi import serve
 from rungent.demo.app import build_app, build_runtime
 from rungent.demo.database import open_database
 from rungent.demo.offline_model import serve_offline_model
+from rungent.demo.services import Services
 from rungent.demo.worker import RouteWorker
 from rungent.llm import Model, OpenAICompatibleModel
+from rungent.store import Store
 
-__all__ = ["OpenModel", "Site", "Valve", "offline", "served"]
+__all__ = ["MakeRuntime", "OpenModel", "Site", "Valve", "offline", "served"]
 
 OpenModel = Callable[["Valve"], AbstractAsyncContextManager[Model]]
+MakeRuntime = Callable[[Store, Model, Services], Runtime]
 API = "/api/assistant"
 
 
@@ -125,7 +129,11 @@ async def offline(words: Valve) -> AsyncIterator[Model]:
 
 @contextmanager
 def served(
-    open_model: OpenModel = offline, *, database: Path | None = None, port: int = 0
+    open_model: OpenModel = offline,
+    make_runtime: MakeRuntime = build_runtime,
+    *,
+    database: Path | None = None,
+    port: int = 0,
 ) -> Iterator[Site]:
     """The whole application for the length of the block; in memory without a `database`."""
     ready: SimpleQueue[Site | None] = SimpleQueue()
@@ -134,7 +142,7 @@ def served(
 
     def run() -> None:
         try:
-            trio.run(_serve, open_model, database, port, shutdown, ready.put)
+            trio.run(_serve, open_model, make_runtime, database, port, shutdown, ready.put)
         except BaseException as failure:  # noqa: BLE001 - handed to the thread of the test
             failures.append(failure)
         finally:
@@ -156,6 +164,7 @@ def served(
 
 async def _serve(
     open_model: OpenModel,
+    make_runtime: MakeRuntime,
     database: Path | None,
     port: int,
     shutdown: trio.Event,
@@ -163,7 +172,7 @@ async def _serve(
 ) -> None:
     words, jobs = Valve(), Valve()
     async with open_database(database) as (store, services), open_model(words) as model:
-        runtime = build_runtime(store, model, services)
+        runtime = make_runtime(store, model, services)
         worker = RouteWorker(runtime, services.trips, services.jobs, pause=jobs.pass_through)
         app = build_app(runtime, services)
         async with trio.open_nursery() as nursery:

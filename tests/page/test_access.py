@@ -46,6 +46,12 @@ def test_the_accessibility_check_finds_nothing(visit: Visit, site: Site, scheme:
     visitor.press("Send answers")
     expect(visitor.card.get_by_role("alert").first).to_have_text("A required answer is missing.")
     assert findings(visitor.page) == []
+    visitor.say("Set a budget")
+    visitor.sees_status("Waiting for your answer")
+    assert findings(visitor.page) == []
+    visitor.press("Answer")
+    expect(visitor.page.get_by_label("Amount")).to_have_attribute("aria-invalid", "true")
+    assert findings(visitor.page) == []
     visitor.say("Delete day 3")
     visitor.sees_status("Waiting for your approval")
     assert findings(visitor.page) == []
@@ -111,6 +117,14 @@ def test_nothing_scrolls_sideways_on_narrow_screens(visit: Visit, site: Site) ->
     visitor.say(f"Add {'Llanfairpwllgwyngyll' * 3} to day 1")
     visitor.sees_status("Done")
     all_parts(visitor)
+    fits_all_widths(visitor)
+    visitor.say("Set a budget")
+    visitor.sees_status("Waiting for your answer")
+    fits_all_widths(visitor)
+
+
+def fits_all_widths(visitor: Visitor) -> None:
+    """Nothing is wider than the screen, whichever part is shown."""
     for width in WIDTHS:
         visitor.page.set_viewport_size({"width": width, "height": 720})
         assert too_wide(visitor.page) == [], width

@@ -137,14 +137,14 @@ def test_a_question_of_a_later_kind_is_named_and_can_be_stopped(asked: Visitor) 
         # The stored events up to the question, as a later server would tell them.
         events = asked.page.request.get(route.request.url.replace("/stream", "")).json()
         frames = [f"id: {event['seq']}\ndata: {json.dumps(event)}\n\n" for event in events]
-        body = "".join(frames).replace('"kind": "text"', '"kind": "data"')
+        body = "".join(frames).replace('"kind": "text"', '"kind": "drawing"')
         route.fulfill(body=body, content_type="text/event-stream")
 
     asked.say("ask for a text")
     asked.sees_status("Waiting for your answer")
     asked.page.route(re.compile(r"/events/stream\?after_seq=0"), later)
     asked.page.reload()
-    expect(asked.card).to_contain_text("This page cannot show a question of the kind “data”.")
+    expect(asked.card).to_contain_text("This page cannot show a question of the kind “drawing”.")
     asked.card.get_by_text("What was asked").click()
     expect(asked.card.locator("pre")).to_contain_text("What shall the trip be called?")
     asked.press("Stop")

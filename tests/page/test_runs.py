@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, expect
 
-from tests.page.conftest import Visit
+from tests.page.conftest import Host, Visit
 from tests.page.models import Faults, asking, faulty
 from tests.page.served import Site, served
 
@@ -57,22 +57,22 @@ def test_a_conversation_has_the_title_that_it_is_given(visit: Visit, site: Site)
     visitor.sees_answer("Ghibli Museum")
 
 
-def test_the_answer_is_markdown_without_anything_that_runs(visit: Visit) -> None:
-    with served(asking) as site:
-        visitor = visit(site)
-        visitor.say("markdown")
-        visitor.sees_status("Done")
-        expect(visitor.answer.locator("strong")).to_have_text("Bold")
-        expect(visitor.answer.get_by_role("link", name="a link")).to_have_attribute(
-            "rel", "noopener noreferrer"
-        )
-        expect(visitor.answer).to_contain_text("<script>document.title")
-        held = visitor.answer.locator("script, img, style, button, [onclick], [href^=javascript]")
-        expect(held).to_have_count(0)
-        expect(visitor.page).to_have_title("markdown – Trip planner")
-        visitor.say("**<b>plain</b>**")
-        expect(visitor.page.locator(".said").last).to_have_text("**<b>plain</b>**")
-        visitor.sees_status("Done")
+def test_the_answer_is_markdown_without_anything_that_runs(visit: Visit, host: Host) -> None:
+    site = host(asking)
+    visitor = visit(site)
+    visitor.say("markdown")
+    visitor.sees_status("Done")
+    expect(visitor.answer.locator("strong")).to_have_text("Bold")
+    expect(visitor.answer.get_by_role("link", name="a link")).to_have_attribute(
+        "rel", "noopener noreferrer"
+    )
+    expect(visitor.answer).to_contain_text("<script>document.title")
+    held = visitor.answer.locator("script, img, style, button, [onclick], [href^=javascript]")
+    expect(held).to_have_count(0)
+    expect(visitor.page).to_have_title("markdown – Trip planner")
+    visitor.say("**<b>plain</b>**")
+    expect(visitor.page.locator(".said").last).to_have_text("**<b>plain</b>**")
+    visitor.sees_status("Done")
 
 
 def test_a_run_is_stopped_in_the_middle_of_its_answer(visit: Visit, site: Site) -> None:
@@ -103,35 +103,35 @@ def test_two_clicks_on_send_make_one_run(visit: Visit, site: Site) -> None:
     assert len(site.trip()["days"]) == 4
 
 
-def test_a_provider_that_fails_twice_is_asked_again(visit: Visit) -> None:
+def test_a_provider_that_fails_twice_is_asked_again(visit: Visit, host: Host) -> None:
     faults = Faults()
     faults.coming = ["Half an ans", 503]
-    with served(faulty(faults, backoff_seconds=0.4)) as site:
-        visitor = visit(site)
-        visitor.say("Add a day")
-        visitor.sees_step("Model step 1", "retry 1/2: the answer broke off")
-        visitor.sees_step("Model step 1", "retry 2/2: the model's server failed")
-        visitor.sees_status("Done")
-        expect(visitor.answer).not_to_contain_text("Half an ans")
-        assert len(site.trip()["days"]) == 4
+    site = host(faulty(faults, backoff_seconds=0.4))
+    visitor = visit(site)
+    visitor.say("Add a day")
+    visitor.sees_step("Model step 1", "retry 1/2: the answer broke off")
+    visitor.sees_step("Model step 1", "retry 2/2: the model's server failed")
+    visitor.sees_status("Done")
+    expect(visitor.answer).not_to_contain_text("Half an ans")
+    assert len(site.trip()["days"]) == 4
 
 
-def test_a_failed_run_is_tried_again_once_by_two_clicks(visit: Visit) -> None:
+def test_a_failed_run_is_tried_again_once_by_two_clicks(visit: Visit, host: Host) -> None:
     faults = Faults()
     faults.coming = [503, 503, 503]
-    with served(faulty(faults, backoff_seconds=0.01)) as site:
-        visitor = visit(site)
-        visitor.say("Add a day")
-        visitor.sees_status("Failed")
-        expect(visitor.page.get_by_text("This did not work.")).to_be_visible()
-        visitor.page.reload()
-        visitor.press_twice("Try again")
-        visitor.sees_status("Done")
-        expect(visitor.page.locator(".field-error")).to_have_count(0)
-        expect(visitor.page.locator(".said")).to_have_count(1)
-        expect(visitor.button("Try again")).to_have_count(0)
-        assert [run["status"] for run in site.runs()] == ["failed", "completed"]
-        assert len(site.trip()["days"]) == 4
+    site = host(faulty(faults, backoff_seconds=0.01))
+    visitor = visit(site)
+    visitor.say("Add a day")
+    visitor.sees_status("Failed")
+    expect(visitor.page.get_by_text("This did not work.")).to_be_visible()
+    visitor.page.reload()
+    visitor.press_twice("Try again")
+    visitor.sees_status("Done")
+    expect(visitor.page.locator(".field-error")).to_have_count(0)
+    expect(visitor.page.locator(".said")).to_have_count(1)
+    expect(visitor.button("Try again")).to_have_count(0)
+    assert [run["status"] for run in site.runs()] == ["failed", "completed"]
+    assert len(site.trip()["days"]) == 4
 
 
 def test_a_reload_in_the_middle_of_a_run_goes_on_where_it_is(visit: Visit, site: Site) -> None:

@@ -113,7 +113,8 @@ def _hint(data: object) -> str:
 def _trip(data: Mapping[str, Any]) -> str:
     days = "\n\n".join(_day(day) for day in data["days"])
     unplanned = ", ".join(data.get("unplanned", ())) or "nothing"
-    return f"**{data.get('title', 'Your trip')}**\n\n{days}\n\n*Unplanned:* {unplanned}"
+    text = f"**{data.get('title', 'Your trip')}**\n\n{days}\n\n*Unplanned:* {unplanned}"
+    return f"{text}\n\n*Budget:* {data['budget']}" if data.get("budget") else text
 
 
 def _day(data: Mapping[str, Any]) -> str:

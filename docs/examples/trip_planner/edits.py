@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rungent.demo.budget import Budget
 from rungent.demo.trip import (
     Day,
     InvalidLeg,
@@ -28,6 +29,7 @@ __all__ = [
     "remove_day",
     "remove_place",
     "rename",
+    "set_budget",
     "set_transport",
     "swap_places",
 ]
@@ -42,6 +44,11 @@ MAX_PLACES = 200
 def rename(trip: Trip, title: str) -> Trip:
     """Give the trip another title. Raises InvalidName."""
     return replace(trip, title=_one_line(title, TITLE_LIMIT))
+
+
+def set_budget(trip: Trip, budget: Budget) -> Trip:
+    """Say what the trip may cost."""
+    return replace(trip, budget=budget)
 
 
 def add_day(trip: Trip) -> Trip:

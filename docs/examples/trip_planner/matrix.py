@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from rungent.demo.budget import Budget
 from rungent.demo.seed import DEMO_TRIP_ID, demo_trip
 from rungent.demo.services import Services
 from rungent.demo.trip import Trip
@@ -72,6 +73,7 @@ async def preferences_kept(ctx: BaselineContext) -> None:
     assert "relaxed" in kept.describe(), kept.describe()
 
 
+BUDGET: dict[str, Any] = {"amount": 150_000, "per_person": True}
 FORM: dict[str, Any] = {
     "answers": {"pace": {"selected": ["relaxed"]}, "interests": {"selected": ["museums"]}}
 }
@@ -200,6 +202,14 @@ REST = (
         expected_interactions=("form",),
         responses=(FORM,),
         assert_state=preferences_kept,
+    ),
+    BaselineCase(
+        "the budget is the traveller's answer",
+        "Set a budget",
+        expected_tools=("ask_budget",),
+        expected_interactions=("data",),
+        responses=(BUDGET,),
+        assert_state=state(lambda trip: trip.budget == Budget(**BUDGET), "it is not kept"),
     ),
     BaselineCase(
         "a failure of the provider is passed over",

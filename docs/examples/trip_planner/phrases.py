@@ -61,6 +61,7 @@ EXAMPLES = (
     "Take a taxi to Tokyo Tower",
     "Call the trip Spring in Tokyo",
     "Rename my trip",
+    "Set a budget",
     "Delete day 3",
     "Remove Tokyo Tower",
     "Ask about my preferences",
@@ -223,6 +224,12 @@ _PHRASES = (
         r"(?:set|ask(?: me)?(?: about| for)?) my (?:travel )?preferences",
         lambda m: dict(PREFERENCE_FORM),
         PlannedCall("save_preferences"),
+    ),
+    _phrase(
+        "ask_budget",
+        r"(?:set|ask(?: me)?(?: about| for)?) (?:a|my|the|our) (?:travel )?budget"
+        r"(?: (?:for|of) (?:my|the|our|this) trip)?",
+        _nothing,
     ),
     _phrase(
         "optimise_route",

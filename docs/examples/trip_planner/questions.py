@@ -16,6 +16,7 @@ from rungent.demo.progress import visible
 
 __all__ = [
     "Choice",
+    "Data",
     "Decision",
     "Form",
     "Option",
@@ -87,7 +88,15 @@ class Form:
     questions: tuple[tuple[str, Text | Choice], ...]
 
 
-Question = Text | Choice | Decision | Form
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Asks for a value that fits a JSON Schema."""
+
+    prompt: str
+    schema: Mapping[str, Any]
+
+
+Question = Text | Choice | Decision | Form | Data
 
 
 def question_of(data: Mapping[str, Any]) -> Question:
@@ -101,6 +110,8 @@ def question_of(data: Mapping[str, Any]) -> Question:
         case "choice":
             skip = visible(data["skip_label"] or "Skip") if data["allow_skip"] else None
             return _choice(data, prompt, skip=skip)
+        case "data":
+            return Data(prompt, data["schema"])
         case _:
             return Text(prompt)
 

@@ -9,6 +9,7 @@ import uuid
 from functools import partial
 
 from rungent.demo import edits
+from rungent.demo.budget import Budget
 from rungent.demo.tables import Database
 from rungent.demo.trip import Place, Transport, Trip, describe
 from rungent.demo.trip_rows import Edit, change_trip, insert_trip, load_trip
@@ -45,6 +46,10 @@ class TripService:
     async def rename(self, trip_id: str, title: str) -> Trip:
         """Give the trip another title."""
         return await self._change(trip_id, lambda trip: edits.rename(trip, title))
+
+    async def set_budget(self, trip_id: str, budget: Budget) -> Trip:
+        """Say what the trip may cost."""
+        return await self._change(trip_id, lambda trip: edits.set_budget(trip, budget))
 
     async def add_day(self, trip_id: str) -> Trip:
         """Append an empty day."""

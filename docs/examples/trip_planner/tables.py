@@ -12,8 +12,10 @@ from typing import TypeVar
 import trio
 from sqlalchemy import (
     JSON,
+    Boolean,
     Column,
     Connection,
+    Date,
     Engine,
     ForeignKey,
     Integer,
@@ -26,7 +28,17 @@ from sqlalchemy.pool import StaticPool
 
 from rungent.demo import edits
 
-__all__ = ["DAYS", "DRAFTS", "JOBS", "PLACES", "PREFERENCES", "TRIPS", "Database", "trip_engine"]
+__all__ = [
+    "BUDGETS",
+    "DAYS",
+    "DRAFTS",
+    "JOBS",
+    "PLACES",
+    "PREFERENCES",
+    "TRIPS",
+    "Database",
+    "trip_engine",
+]
 
 Result = TypeVar("Result")
 
@@ -67,6 +79,15 @@ PLACES = Table(
     Column("name", String(edits.NAME_LIMIT), nullable=False),
     Column("day_number", Integer),
     Column("transport", String(16)),
+)
+BUDGETS = Table(
+    "trip_budgets",
+    _metadata,
+    _trip_key(primary=True),
+    Column("amount", Integer, nullable=False),
+    Column("currency", String(3), nullable=False),
+    Column("per_person", Boolean, nullable=False),
+    Column("book_by", Date),
 )
 PREFERENCES = Table(
     "trip_preferences",

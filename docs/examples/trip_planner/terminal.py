@@ -134,6 +134,8 @@ def trip_table(trip: Trip) -> Table:
         table.add_row(str(day.number), day.transport, Text(visible(names) or "-"))
     unplanned = ", ".join(place.name for place in trip.places_on(None))
     table.add_row("unplanned", "-", Text(visible(unplanned) or "-"))
+    if trip.budget is not None:
+        table.caption, table.caption_justify = Text(f"Budget: {trip.budget.describe()}"), "left"
     return table
 
 

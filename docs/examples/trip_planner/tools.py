@@ -21,6 +21,7 @@ from rungent.demo.access import (
     trip_id,
     where,
 )
+from rungent.demo.budget_tools import ask_budget
 from rungent.demo.edits import NAME_LIMIT, TITLE_LIMIT
 from rungent.demo.import_tools import answer_import, commit_import, prepare_import
 from rungent.demo.journey_tools import optimise_route, save_preferences
@@ -103,6 +104,7 @@ TRIP_TOOLS = (
     set_transport,
     add_day,
     rename_trip,
+    ask_budget,
     remove_day,
     remove_place,
     prepare_import,

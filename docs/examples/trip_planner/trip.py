@@ -20,6 +20,8 @@ from typing import ClassVar, Literal, cast, get_args
 
 from pydantic import JsonValue
 
+from rungent.demo.budget import Budget
+
 __all__ = [
     "TRANSPORTS",
     "AmbiguousPlace",
@@ -163,6 +165,7 @@ class Trip:
     revision: int
     days: tuple[Day, ...] = ()
     places: tuple[Place, ...] = ()
+    budget: Budget | None = None
 
     def day(self, number: int) -> Day:
         """The day with this number. Raises DayNotFound."""
@@ -211,12 +214,14 @@ def day_data(trip: Trip, number: int) -> dict[str, JsonValue]:
 
 def trip_data(trip: Trip) -> dict[str, JsonValue]:
     """The whole trip as JSON: for tools, and for the application's own route."""
+    budget = trip.budget
     return {
         "id": trip.id,
         "title": trip.title,
         "revision": trip.revision,
         "days": [day_data(trip, day.number) for day in trip.days],
         "unplanned": [place.name for place in trip.places_on(None)],
+        "budget": None if budget is None else budget.describe(),
     }
 
 
@@ -228,6 +233,8 @@ def describe(trip: Trip) -> str:
         lines.append(f"Day {day.number} ({day.transport}): {', '.join(names) or 'nothing yet'}")
     unplanned = ", ".join(place.name for place in trip.places_on(None))
     lines.append(f"Unplanned: {unplanned or 'nothing'}")
+    if trip.budget is not None:
+        lines.append(f"Budget: {trip.budget.describe()}")
     return "\n".join(lines)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from rungent.demo.tables import DAYS, PLACES, TRIPS
+from rungent.demo.budget import Budget
+from rungent.demo.tables import BUDGETS, DAYS, PLACES, TRIPS
 from rungent.demo.trip import Day, Place, Trip, TripNotFound, known_transport
 
 __all__ = ["Edit", "change_trip", "insert_trip", "load_trip"]
@@ -27,12 +28,15 @@ def load_trip(connection: Connection, trip_id: str) -> Trip:
     places = connection.execute(
         select(PLACES).where(PLACES.c.trip_id == trip_id).order_by(PLACES.c.position)
     ).mappings()
+    kept = select(BUDGETS).where(BUDGETS.c.trip_id == trip_id)
+    budget = connection.execute(kept).mappings().first()
     return Trip(
         id=row["id"],
         title=row["title"],
         revision=row["revision"],
         days=tuple(Day(day["number"], known_transport(day["transport"])) for day in days),
         places=tuple(_place(place) for place in places),
+        budget=None if budget is None else Budget.model_validate(dict(budget)),
     )
 
 
@@ -63,6 +67,7 @@ def change_trip(connection: Connection, trip_id: str, edit: Edit) -> Trip:
     connection.execute(update(TRIPS).where(TRIPS.c.id == trip_id).values(title=changed.title))
     connection.execute(delete(DAYS).where(DAYS.c.trip_id == trip_id))
     connection.execute(delete(PLACES).where(PLACES.c.trip_id == trip_id))
+    connection.execute(delete(BUDGETS).where(BUDGETS.c.trip_id == trip_id))
     _write_parts(connection, changed)
     return replace(changed, revision=locked.revision)
 
@@ -104,3 +109,5 @@ def _write_parts(connection: Connection, trip: Trip) -> None:
                 for position, place in enumerate(trip.places)
             ],
         )
+    if trip.budget is not None:
+        connection.execute(insert(BUDGETS).values(trip_id=trip.id, **trip.budget.model_dump()))

@@ -15,6 +15,7 @@ export function TripView() {
       {shown !== null && (
         <>
           <p class="revision">Revision {shown.revision}</p>
+          {shown.budget !== null && <p class="budget">Budget: {shown.budget}</p>}
           {shown.days.map((day) => (
             <section key={day.number} class="day">
               <h3>

@@ -22,6 +22,8 @@ export interface TripShown {
   readonly revision: number;
   readonly days: readonly Day[];
   readonly unplanned: readonly string[];
+  /** In words; null before it is known. */
+  readonly budget: string | null;
 }
 
 class Trip extends Observable {

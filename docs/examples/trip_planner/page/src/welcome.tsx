@@ -5,6 +5,7 @@ const IDEAS: readonly (readonly [what: string, text: string])[] = [
   ["A question with options", "Move the museum to day 2"],
   ["A question in words", "Rename my trip"],
   ["A form", "Set my preferences"],
+  ["A form of a tool", "Set a budget"],
   ["An approval", "Delete day 3"],
   ["Work in the background", "Optimise day 1"],
   ["An import with questions", "Day 1: Ueno Park, Sushi Dai\nDay 2: museum, Meiji Shrine"],

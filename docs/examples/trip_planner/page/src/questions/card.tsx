@@ -4,8 +4,9 @@ import { checkAnswer, type Interaction, RungentAnswerError, RungentApiError } fr
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Conversation } from "../conversation.js";
 import { goOn, isFree } from "../focus.js";
-import type { Refusal } from "./control.js";
+import { NOWHERE, type Refusal } from "./control.js";
 import { controlFor } from "./controls.js";
+import { hasDataPlace } from "./data-answer.js";
 
 interface CardProps {
   readonly conversation: Conversation;
@@ -79,16 +80,23 @@ export function QuestionCard({ conversation, runId, asked }: CardProps) {
 }
 
 function refusalOf(error: unknown): Refusal {
-  if (error instanceof RungentAnswerError) return { message: error.message, path: error.path };
-  if (error instanceof RungentApiError) {
-    const path = error.detail.path;
-    return { message: error.message, path: Array.isArray(path) ? path : [] };
+  if (error instanceof RungentAnswerError) {
+    const { message, reason, path } = error;
+    return { message, reason, path };
   }
-  return { message: error instanceof Error ? error.message : String(error), path: ["card"] };
+  if (error instanceof RungentApiError) {
+    const { message, detail } = error;
+    const path = Array.isArray(detail.path) ? detail.path : [];
+    const reason = typeof detail.reason === "string" ? { reason: detail.reason } : {};
+    return { message, path, ...reason };
+  }
+  return { message: error instanceof Error ? error.message : String(error), path: NOWHERE };
 }
 
 /** Whether a field shows the refusal. */
-function hasPlace(asked: Interaction, { path }: Refusal): boolean {
+function hasPlace(asked: Interaction, refusal: Refusal): boolean {
+  const { path } = refusal;
   if (asked.kind === "form") return asked.questions.some(({ id }) => path[1] === id);
-  return path[0] !== "card" && (asked.kind === "text" || asked.kind === "choice");
+  if (asked.kind === "data") return hasDataPlace(asked, refusal);
+  return path !== NOWHERE && (asked.kind === "text" || asked.kind === "choice");
 }

@@ -6,8 +6,13 @@ import type { FunctionComponent } from "preact";
 /** Why an answer was refused, and where: keys and indexes as the SDK gives them. */
 export interface Refusal {
   readonly message: string;
+  /** The reason code, where the runtime has one. */
+  readonly reason?: string;
   readonly path: readonly (string | number)[];
 }
+
+/** The path of what went wrong with no part of the answer: no key, and no index. */
+export const NOWHERE: Refusal["path"] = [-1];
 
 export interface ControlProps {
   readonly asked: Interaction;

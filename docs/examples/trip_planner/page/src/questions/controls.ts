@@ -8,6 +8,7 @@
 import { ApprovalQuestion } from "./approval.js";
 import { ChoiceQuestion } from "./choice.js";
 import type { Control } from "./control.js";
+import { DataQuestion } from "./data.js";
 import { FormQuestion } from "./form.js";
 import { TextQuestion } from "./text.js";
 import { UnknownQuestion } from "./unknown.js";
@@ -17,6 +18,7 @@ const CONTROLS: ReadonlyMap<string, Control> = new Map([
   ["choice", ChoiceQuestion],
   ["form", FormQuestion],
   ["approval", ApprovalQuestion],
+  ["data", DataQuestion],
 ]);
 
 export function controlFor(kind: string): Control {

@@ -1,6 +1,7 @@
 /** Form fields for one text and one choice, and how to read them. */
 
 import type { ChoiceAnswer, Interaction, QuestionShown } from "@rungent/sdk";
+import type { ComponentChildren } from "preact";
 
 type Choice = Pick<QuestionShown, "options" | "multiple" | "allow_custom">;
 type OptionShown = Interaction["options"][number];
@@ -119,7 +120,7 @@ export function FieldError({
   error,
 }: {
   readonly name: string;
-  readonly error: string | null;
+  readonly error: ComponentChildren;
 }) {
   return (
     <p class="field-error" id={`${name}-error`} role="alert">

@@ -6,7 +6,7 @@ interface QuestionFormProps {
   readonly busy: boolean;
   /** What the button says. */
   readonly label: string;
-  readonly onSubmit: (form: FormData) => void;
+  readonly onSubmit: (values: FormData, form: HTMLFormElement) => void;
   /** More buttons. */
   readonly extra?: ComponentChildren;
   readonly children: ComponentChildren;
@@ -18,7 +18,7 @@ export function QuestionForm({ busy, label, onSubmit, extra, children }: Questio
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit(new FormData(event.currentTarget));
+        onSubmit(new FormData(event.currentTarget), event.currentTarget);
       }}
     >
       <fieldset class="fields" disabled={busy}>
