@@ -60,18 +60,34 @@ def site() -> Iterator[Site]:
 def host() -> Iterator[Host]:
     """Applications of one's own, with another model; they end after the tabs that visit them."""
     with ExitStack() as sites:
-        yield lambda *options: sites.enter_context(served(*options))
+        yield lambda *models, **options: sites.enter_context(served(*models, **options))
+
+
+class Complaints(list[str]):
+    """What the consoles said."""
+
+    lost_network = False
+
+    def forgive_network(self) -> None:
+        """Leave out what Chromium itself says, now and later, about requests that got nowhere."""
+        self.lost_network = True
+        self[:] = [text for text in self if "net::ERR_" not in text]
+
+    def note(self, text: str) -> None:
+        """Keep one of them."""
+        if not (self.lost_network and "net::ERR_" in text):
+            self.append(text)
 
 
 @pytest.fixture
-def complaints() -> list[str]:
+def complaints() -> Complaints:
     """What the consoles said. A test takes out what it has provoked; nothing else may be left."""
-    return []
+    return Complaints()
 
 
 @pytest.fixture
 def context(
-    browser: Browser, complaints: list[str], host: Host, request: pytest.FixtureRequest
+    browser: Browser, complaints: Complaints, host: Host, request: pytest.FixtureRequest
 ) -> Iterator[BrowserContext]:
     """One browser profile; all tabs of a test belong to it."""
     del host  # Only made first, so that it ends last.
@@ -83,19 +99,19 @@ def context(
 
     def note(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            complaints.append(message.text)
+            complaints.note(message.text)
 
     context.on("console", note)
-    context.on("weberror", lambda error: complaints.append(str(error.error)))
+    context.on("weberror", lambda error: complaints.note(str(error.error)))
     context.on("request", lambda request: _forbid_foreign(request.url, complaints))
     yield context
     context.close()
     assert complaints == []
 
 
-def _forbid_foreign(url: str, complaints: list[str]) -> None:
+def _forbid_foreign(url: str, complaints: Complaints) -> None:
     if re.match(r"(http://127\.0\.0\.1:\d+/|data:|blob:)", url) is None:
-        complaints.append(f"asks for {url}")
+        complaints.note(f"asks for {url}")
 
 
 @pytest.fixture

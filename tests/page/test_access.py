@@ -47,6 +47,8 @@ def test_the_accessibility_check_finds_nothing(visit: Visit, site: Site, scheme:
     expect(visitor.card.get_by_role("alert").first).to_have_text("A required answer is missing.")
     assert findings(visitor.page) == []
     visitor.say("Set a budget")
+    # The run before waited for an answer, too.
+    expect(visitor.page.get_by_label("Amount")).to_be_visible()
     visitor.sees_status("Waiting for your answer")
     assert findings(visitor.page) == []
     visitor.press("Answer")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, expect
 
-from tests.page.conftest import Host, Visit
+from tests.page.conftest import Complaints, Host, Visit
 from tests.page.models import Faults, asking, faulty
 from tests.page.served import Site, served
 
@@ -183,7 +183,7 @@ def test_two_tabs_show_one_run_and_one_answer(visit: Visit, site: Site) -> None:
 
 
 def test_what_happens_offline_is_shown_afterwards(
-    visit: Visit, site: Site, context: BrowserContext, complaints: list[str]
+    visit: Visit, site: Site, context: BrowserContext, complaints: Complaints
 ) -> None:
     visitor = visit(site)
     site.hold_words(PIECES)
@@ -196,11 +196,11 @@ def test_what_happens_offline_is_shown_afterwards(
     context.set_offline(False)
     visitor.sees_status("Done")
     visitor.sees_answer(LAST_WORDS)
-    forgive_network(complaints)
+    complaints.forgive_network()
 
 
 def test_a_server_that_was_away_is_found_again(
-    visit: Visit, tmp_path: Path, complaints: list[str]
+    visit: Visit, host: Host, tmp_path: Path, complaints: Complaints
 ) -> None:
     database = tmp_path / "demo.sqlite3"
     with served(database=database) as site:
@@ -208,16 +208,16 @@ def test_a_server_that_was_away_is_found_again(
         visitor.say("Delete day 3")
         visitor.sees_status("Waiting for your approval")
     visitor.sees_status("Connection lost. It comes back by itself.")
-    with served(database=database, port=int(site.url.rpartition(":")[2])):
-        visitor.sees_status("Waiting for your approval")
-        visitor.press("Approve")
-        visitor.sees_status("Done")
-        expect(visitor.day(3)).to_have_count(0)
-    forgive_network(complaints)
+    host(database=database, port=int(site.url.rpartition(":")[2]))
+    visitor.sees_status("Waiting for your approval")
+    visitor.press("Approve")
+    visitor.sees_status("Done")
+    expect(visitor.day(3)).to_have_count(0)
+    complaints.forgive_network()
 
 
 def test_a_message_that_could_not_be_sent_stays_and_is_sent_once(
-    visit: Visit, site: Site, context: BrowserContext, complaints: list[str]
+    visit: Visit, site: Site, context: BrowserContext, complaints: Complaints
 ) -> None:
     visitor = visit(site)
     visitor.say("Show my trip")
@@ -231,7 +231,7 @@ def test_a_message_that_could_not_be_sent_stays_and_is_sent_once(
     visitor.sees_step("Add Day", "Added day 4.")
     visitor.sees_status("Done")
     assert len(site.trip()["days"]) == 4
-    forgive_network(complaints)
+    complaints.forgive_network()
 
 
 def test_work_in_the_background_reports_and_wakes_the_run(visit: Visit, site: Site) -> None:
@@ -259,8 +259,3 @@ def test_work_in_the_background_is_stopped(visit: Visit, site: Site) -> None:
     visitor.sees_step("In the background", "cancelled")
     site.release_jobs()
     assert site.trip()["revision"] == 1
-
-
-def forgive_network(complaints: list[str]) -> None:
-    """Takes out what Chromium itself says about requests that do not get through."""
-    complaints[:] = [text for text in complaints if "net::ERR_" not in text]
