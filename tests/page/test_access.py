@@ -121,6 +121,7 @@ def test_nothing_scrolls_sideways_on_narrow_screens(visit: Visit, site: Site) ->
     all_parts(visitor)
     fits_all_widths(visitor)
     visitor.say("Set a budget")
+    expect(visitor.page.get_by_label("Amount")).to_be_visible()
     visitor.sees_status("Waiting for your answer")
     fits_all_widths(visitor)
 
