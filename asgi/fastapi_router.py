@@ -7,7 +7,7 @@ happens in the application. Source: docs/hosts.md#fastapi.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ from rungent.asgi.openapi import DESCRIPTION_PATH
 from rungent.errors import Unauthenticated
 from rungent.runtime import Runtime
 
-__all__ = ["ForwardingRouter", "create_router"]
+__all__ = ["ForwardingRouter", "context_in_host", "create_router"]
 
 
 def create_router(
@@ -59,14 +59,10 @@ def create_router(
     """
     embedded = runtime if isinstance(runtime, Embedded) else None
     served = runtime.runtime if isinstance(runtime, Embedded) else runtime
-    context: ContextFactory | None = None
-    if context_factory is not None:
-        call = called if embedded is None else embedded.host
-        context = handed_context(context_factory, call=call, passing=(HTTPException,))
     app = create_app(
         served,
         identity_resolver=handed_identity,
-        context_factory=context,
+        context_factory=context_in_host(context_factory, embedded),
         keepalive_seconds=keepalive_seconds,
         padding_bytes=padding_bytes,
         max_body_bytes=max_body_bytes,
@@ -84,6 +80,16 @@ def create_router(
     if openapi:
         router.forward_rest(DESCRIPTION_PATH)
     return router
+
+
+def context_in_host(
+    factory: Callable[..., Any] | None, embedded: Embedded | None
+) -> Callable[..., Awaitable[Mapping[str, Any]]] | None:
+    """A context factory for the application that calls the host's own where the host runs."""
+    if factory is None:
+        return None
+    call = called if embedded is None else embedded.host
+    return handed_context(factory, call=call, passing=(HTTPException,))
 
 
 class ForwardingRouter(APIRouter):

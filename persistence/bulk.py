@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Protocol
 
 from pydantic_core import to_json
 from sqlalchemy import JSON, Connection, Table, select
 
-from rungent.persistence.tables import UtcDateTime, events, runs, sessions
+from rungent.persistence.tables import UtcDateTime, events, runs, sessions, time_text
 
 __all__ = [
     "APPENDED",
@@ -123,10 +122,10 @@ class SqliteBulk:
 
     def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
         """Grow, and look: nobody else can write in between."""
-        rows = [{**each, "moment": _time_text(each["moment"])} for each in growth]
+        rows = [{**each, "moment": time_text(each["moment"])} for each in growth]
         if len(rows) == 1 and CAN_RETURN:
-            statement = f"{_GROW_SESSIONS} RETURNING message_count"
-            return {rows[0]["key"]: connection.exec_driver_sql(statement, rows[0]).scalar_one()}
+            count = connection.exec_driver_sql(_GROW_SESSION, rows[0]).scalar_one()
+            return {rows[0]["key"]: count}
         connection.exec_driver_sql(_GROW_SESSIONS, rows)
         grown = sessions.c.id.in_([each["key"] for each in growth])
         counts = connection.execute(select(sessions.c.id, sessions.c.message_count).where(grown))
@@ -164,6 +163,7 @@ _GROW_SESSIONS = (
     f"UPDATE {sessions.name} SET message_count = message_count + :added, updated_at = :moment"
     " WHERE id = :key"
 )
+_GROW_SESSION = f"{_GROW_SESSIONS} RETURNING message_count"
 
 
 @cache
@@ -189,7 +189,7 @@ def _encoders(table: Table) -> dict[str, Encoder]:
     encoders: dict[str, Encoder] = {}
     for column in table.columns:
         if isinstance(column.type, UtcDateTime):
-            encoders[column.name] = _time_text
+            encoders[column.name] = time_text
         elif isinstance(column.type, JSON):
             encoders[column.name] = _json_text
     return encoders
@@ -204,12 +204,4 @@ def _encoded(row: Values, encoders: dict[str, Encoder]) -> Values:
 
 
 def _json_text(value: Any) -> str:
-    return to_json(value, inf_nan_mode="strings").decode()
-
-
-def _time_text(moment: datetime) -> str:
-    if moment.tzinfo is None:
-        raise ValueError("a stored time needs a zone")
-    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    # Without the zone, which is always the same.
-    return utc.isoformat(" ", "microseconds")[:-6]
+    return to_json(value).decode()

@@ -36,6 +36,7 @@ __all__ = [
     "messages",
     "runs",
     "sessions",
+    "time_text",
     "tool_calls",
 ]
 
@@ -81,10 +82,14 @@ def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
+def time_text(moment: datetime) -> str:
+    """A time as SQLite stores it. Raises ValueError for one without a zone."""
+    # Without the zone, which is always the same.
+    return _utc(moment).isoformat(" ", "microseconds")[:-6]
+
+
 def _to_text(moment: datetime | None) -> str | None:
-    if moment is None:
-        return None
-    return _utc(moment).replace(tzinfo=None).isoformat(" ", "microseconds")
+    return None if moment is None else time_text(moment)
 
 
 def _from_text(stored: str | None) -> datetime | None:

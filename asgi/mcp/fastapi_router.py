@@ -9,13 +9,11 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from fastapi import APIRouter
-from starlette.exceptions import HTTPException
 
 from rungent.agent import Agent
 from rungent.asgi.embed import Embedded
-from rungent.asgi.fastapi_router import ForwardingRouter
-from rungent.asgi.handover import handed_context, handed_identity
-from rungent.asgi.host import called
+from rungent.asgi.fastapi_router import ForwardingRouter, context_in_host
+from rungent.asgi.handover import handed_identity
 from rungent.asgi.mcp.app import create_mcp_asgi
 from rungent.asgi.mcp.options import EndpointOptions
 
@@ -36,12 +34,11 @@ def create_mcp_router(
     gets FastAPI's request. A host on asyncio passes its `embedded` runtime. Raises what
     `create_mcp_asgi` does. Source: docs/mcp.md#fastapi.
     """
-    call = called if embedded is None else embedded.host
-    context = None
-    if context_factory is not None:
-        context = handed_context(context_factory, call=call, passing=(HTTPException,))
     app = create_mcp_asgi(
-        agent, identity_resolver=handed_identity, context_factory=context, **options
+        agent,
+        identity_resolver=handed_identity,
+        context_factory=context_in_host(context_factory, embedded),
+        **options,
     )
     router = ForwardingRouter(app, identity_resolver=identity_resolver, embedded=embedded)
     router.forward("", "POST", summary="Tools of the assistant, over MCP", tags=["mcp"])

@@ -11,6 +11,7 @@ from typing import Any
 
 import trio
 
+from rungent._drive.context import context_about
 from rungent._drive.doors import Doors
 from rungent._drive.hosts import call_host
 from rungent._drive.initialise import resolve_deps
@@ -28,7 +29,6 @@ from rungent.identity import Identity
 from rungent.records import ActionOutcome, ActionToken, Interaction, Run, Session
 from rungent.store.feed import EventFeed
 from rungent.tools.asking import token_hash
-from rungent.tools.context import ToolContext
 
 __all__ = ["Acting"]
 
@@ -97,15 +97,7 @@ class Acting:
                 if deps is None:
                     provider = self._desk.options.dependency_provider
                     deps = await resolve_deps(provider, session, run)
-                context = ToolContext.create(
-                    identity=owner,
-                    session_id=session.id,
-                    run_id=run.id,
-                    call_id=interaction.tool_call_id,
-                    current_input=run.input,
-                    resource=session.resource,
-                    deps=deps,
-                )
+                context = context_about(interaction, run, session, deps)
                 allowed: object = await call_host(tool.interactive.responders, context, identity)
                 return allowed is True
         except Exception:

@@ -10,10 +10,11 @@ import logging
 
 import trio
 
+from rungent._drive.context import context_about
 from rungent._drive.doors import Doors
 from rungent._drive.initialise import resolve_deps
 from rungent._drive.journal import Desk
-from rungent.identity import Identity
+from rungent._lifecycle.responding import asking_tool
 from rungent.records import Interaction
 from rungent.tools.context import ToolContext
 from rungent.tools.decorator import AnyTool
@@ -85,22 +86,13 @@ class Closer:
         if not await self._desk.store.take_closing(interaction.id):
             return
         run = await self._desk.store.get_run(interaction.run_id)
-        name = (interaction.frozen_call or {}).get("name")
-        tool = self._doors.agents[run.agent_name].tool(name) if isinstance(name, str) else None
+        tool = asking_tool(interaction, self._doors.agents[run.agent_name])
         if tool is None or tool.interactive.closed is None:
             return
         session = await self._desk.store.get_session(run.session_id)
         with trio.move_on_after(tool.timeout_seconds) as deadline:
             deps = await resolve_deps(self._desk.options.dependency_provider, session, run)
-            context = ToolContext.create(
-                identity=Identity(session.subject_id, session.tenant_id),
-                session_id=session.id,
-                run_id=run.id,
-                call_id=interaction.tool_call_id,
-                current_input=run.input,
-                resource=session.resource,
-                deps=deps,
-            )
+            context = context_about(interaction, run, session, deps)
             await _call(tool, tool.interactive.closed, context, reason, interaction)
         if deadline.cancelled_caught:
             logger.error("closed of %s took too long in %s", tool.name, run.id)

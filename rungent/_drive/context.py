@@ -11,10 +11,10 @@ from rungent._lifecycle.checks import trusted_answer
 from rungent.agent import Agent
 from rungent.identity import Identity
 from rungent.llm.port import Model
-from rungent.records import Call, Session
+from rungent.records import Call, Interaction, Run, Session
 from rungent.tools.context import ReportProgress, ToolContext
 
-__all__ = ["DriveContext"]
+__all__ = ["DriveContext", "context_about"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +49,18 @@ class DriveContext:
             asks=None if tool is None else tool.interactive.rules,
             report=report,
         )
+
+
+def context_about(
+    interaction: Interaction, run: Run, session: Session, deps: Mapping[str, Any]
+) -> ToolContext:
+    """The context for host code that is about a question, outside any drive."""
+    return ToolContext.create(
+        identity=Identity(session.subject_id, session.tenant_id),
+        session_id=session.id,
+        run_id=run.id,
+        call_id=interaction.tool_call_id,
+        current_input=run.input,
+        resource=session.resource,
+        deps=deps,
+    )
