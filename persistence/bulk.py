@@ -1,19 +1,21 @@
 """Many rows in few statements: the way SQLite likes it, and the port that PostgreSQL also fills.
 
-The statements are text, made once for a table, because what SQLAlchemy does for every row costs
-more than SQLite's own work. Source: docs/persistence.md#group-commit.
+The statements are text, made once for a table. Source: docs/persistence.md#group-commit.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any, Protocol
 
 from pydantic_core import to_json
 from sqlalchemy import JSON, Connection, Table, select
 
+from rungent.persistence.driver import Row, change, fetch
 from rungent.persistence.tables import UtcDateTime, events, runs, sessions, time_text
 
 __all__ = [
@@ -47,7 +49,6 @@ CHANGED = (
 
 APPENDED = ("event_seq", "version", "updated_at")
 """The columns that change with every commit: all of them where only the log grows."""
-
 
 CAN_RETURN = sqlite3.sqlite_version_info >= (3, 35)
 """Whether SQLite knows RETURNING."""
@@ -112,75 +113,73 @@ class SqliteBulk:
 
     def change_runs(self, connection: Connection, changes: Sequence[Values]) -> Collection[str]:
         """All of them, or Contested."""
-        encode = _encoders(runs)
-        changing = [_encoded(change, encode) for change in changes if "state" in change]
-        appending = [_encoded(change, encode) for change in changes if "state" not in change]
+        changing = [each for each in changes if "state" in each]
+        appending = [each for each in changes if "state" not in each]
         for statement, rows in ((_CHANGE_RUNS, changing), (_APPEND_RUNS, appending)):
-            if rows and connection.exec_driver_sql(statement, rows).rowcount != len(rows):
+            if rows and statement.run(connection, rows) != len(rows):
                 raise Contested
-        return [change["key"] for change in changes]
+        return [each["key"] for each in changes]
 
     def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
         """Grow, and look: nobody else can write in between."""
-        rows = [{**each, "moment": time_text(each["moment"])} for each in growth]
-        if len(rows) == 1 and CAN_RETURN:
-            count = connection.exec_driver_sql(_GROW_SESSION, rows[0]).scalar_one()
-            return {rows[0]["key"]: count}
-        connection.exec_driver_sql(_GROW_SESSIONS, rows)
-        grown = sessions.c.id.in_([each["key"] for each in growth])
-        counts = connection.execute(select(sessions.c.id, sessions.c.message_count).where(grown))
+        if len(growth) == 1 and CAN_RETURN:
+            [grown] = fetch(connection, _GROW_SESSION.text, _GROW_SESSION.row(growth[0]))
+            return {growth[0]["key"]: grown[0]}
+        _GROW_SESSIONS.run(connection, growth)
+        wanted = sessions.c.id.in_([each["key"] for each in growth])
+        counts = connection.execute(select(sessions.c.id, sessions.c.message_count).where(wanted))
         return {row[0]: row[1] for row in counts}
 
     def insert(self, connection: Connection, table: Table, rows: list[Values]) -> None:
         """Insert the rows."""
-        encode = _encoders(table)
-        connection.exec_driver_sql(_insert(table), [_encoded(row, encode) for row in rows])
+        _insert(table).run(connection, rows)
 
     def upsert(self, connection: Connection, table: Table, rows: list[Values]) -> None:
         """Insert or replace the rows."""
-        encode = _encoders(table)
-        connection.exec_driver_sql(_upsert(table), [_encoded(row, encode) for row in rows])
+        _upsert(table).run(connection, rows)
 
     def log(self, connection: Connection, rows: list[Values], run_ids: Iterable[str]) -> None:
         """Insert the events; whoever wants to know looks at the file."""
         if rows:
-            self.insert(connection, events, rows)
-
-
-def _named(column: str) -> str:
-    return f":{column}"
-
-
-def _changed(column: str) -> str:
-    return kept(":lease_expires_at", column) if column == "lease_expires_at" else f":{column}"
-
-
-_CHANGE_RUNS, _APPEND_RUNS = (
-    f"UPDATE {runs.name} SET {assignments(columns, _changed)} WHERE id = :key AND {guard(_named)}"
-    for columns in (CHANGED, APPENDED)
-)
-_GROW_SESSIONS = (
-    f"UPDATE {sessions.name} SET message_count = message_count + :added, updated_at = :moment"
-    " WHERE id = :key"
-)
-_GROW_SESSION = f"{_GROW_SESSIONS} RETURNING message_count"
-
-
-@cache
-def _insert(table: Table) -> str:
-    names = [column.name for column in table.columns]
-    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join(map(_named, names))})"
-
-
-@cache
-def _upsert(table: Table) -> str:
-    key = ", ".join(column.name for column in table.primary_key.columns)
-    others = [column.name for column in table.columns if not column.primary_key]
-    values = assignments(others, lambda name: f"excluded.{name}")
-    return f"{_insert(table)} ON CONFLICT ({key}) DO UPDATE SET {values}"
+            _INSERT_EVENTS.run(connection, rows)
 
 
 Encoder = Callable[[Any], Any]
+
+
+class _Statement:
+    """A statement whose `{name}` are values of a row, encoded as the driver takes them."""
+
+    def __init__(self, template: str, encoders: Mapping[str, Encoder]) -> None:
+        names = list(dict.fromkeys(re.findall(r"\{(\w+)\}", template)))
+        self.text = template.format_map({name: f"?{at}" for at, name in enumerate(names, 1)})
+        self._pick = itemgetter(*names)
+        self._encoded = [(at, encoders[name]) for at, name in enumerate(names) if name in encoders]
+
+    def row(self, values: Values) -> Row:
+        """The parameters for one row."""
+        picked = [*self._pick(values)]
+        for at, encode in self._encoded:
+            if picked[at] is not None:
+                picked[at] = encode(picked[at])
+        return tuple(picked)
+
+    def run(self, connection: Connection, rows: Sequence[Values]) -> int:
+        """How many stored rows it changed."""
+        return change(connection, self.text, [self.row(row) for row in rows])
+
+
+def _named(column: str) -> str:
+    return f"{{{column}}}"
+
+
+def _changed(column: str) -> str:
+    given = _named(column)
+    return kept(given, column) if column == "lease_expires_at" else given
+
+
+def _json_text(value: Any) -> str:
+    return to_json(value).decode()
 
 
 @cache
@@ -195,13 +194,37 @@ def _encoders(table: Table) -> dict[str, Encoder]:
     return encoders
 
 
-def _encoded(row: Values, encoders: dict[str, Encoder]) -> Values:
-    for name, encode in encoders.items():
-        value = row.get(name)
-        if value is not None:
-            row[name] = encode(value)
-    return row
+def _insert_text(table: Table) -> str:
+    names = [column.name for column in table.columns]
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join(map(_named, names))})"
 
 
-def _json_text(value: Any) -> str:
-    return to_json(value).decode()
+@cache
+def _insert(table: Table) -> _Statement:
+    return _Statement(_insert_text(table), _encoders(table))
+
+
+@cache
+def _upsert(table: Table) -> _Statement:
+    key = ", ".join(column.name for column in table.primary_key.columns)
+    others = [column.name for column in table.columns if not column.primary_key]
+    values = assignments(others, lambda name: f"excluded.{name}")
+    text = f"{_insert_text(table)} ON CONFLICT ({key}) DO UPDATE SET {values}"
+    return _Statement(text, _encoders(table))
+
+
+_CHANGE_RUNS, _APPEND_RUNS = (
+    _Statement(
+        f"UPDATE {runs.name} SET {assignments(columns, _changed)}"
+        f" WHERE id = {{key}} AND {guard(_named)}",
+        _encoders(runs),
+    )
+    for columns in (CHANGED, APPENDED)
+)
+_GROW = (
+    f"UPDATE {sessions.name} SET message_count = message_count + {{added}}, updated_at = {{moment}}"
+    " WHERE id = {key}"
+)
+_GROW_SESSIONS = _Statement(_GROW, {"moment": time_text})
+_GROW_SESSION = _Statement(f"{_GROW} RETURNING message_count", {"moment": time_text})
+_INSERT_EVENTS = _insert(events)

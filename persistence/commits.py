@@ -151,13 +151,14 @@ def _bulk(connection: Connection) -> Bulk:
 
 def _waves(units: Sequence[DriveCommit]) -> Iterator[list[int]]:
     """The places of the units, ordered by run; further units of one run come in later waves."""
-    waiting: list[int] = sorted(range(len(units)), key=lambda index: units[index].commit.run.id)
+    run_ids = [unit.commit.run.id for unit in units]
+    waiting: list[int] = sorted(range(len(units)), key=run_ids.__getitem__)
     while waiting:
         wave: dict[str, int] = {}
         for index in waiting:
-            wave.setdefault(units[index].commit.run.id, index)
+            wave.setdefault(run_ids[index], index)
         yield [*wave.values()]
-        waiting = [index for index in waiting if wave[units[index].commit.run.id] != index]
+        waiting = [index for index in waiting if wave[run_ids[index]] != index]
 
 
 def _guarded(unit: DriveCommit) -> Values:

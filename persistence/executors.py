@@ -1,4 +1,4 @@
-"""Where database work runs: a worker thread, a private asyncio loop, or the caller's own thread.
+"""Where database work runs: threads of the store, a private asyncio loop, or the caller's own thread.
 
 A job is a plain function of a synchronous SQLAlchemy engine. Whichever executor runs it, a job
 that was begun is finished and its result delivered; nothing is ever abandoned half-way, and no
@@ -9,6 +9,7 @@ asyncio. Source: docs/persistence.md#executors.
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
@@ -25,6 +26,7 @@ __all__ = ["AsyncioExecutor", "Executor", "InlineExecutor", "ThreadExecutor", "c
 
 T = TypeVar("T")
 Job = Callable[[Engine], T]
+Answer = Callable[[outcome.Outcome[T]], None]
 DEFAULT_CONNECTIONS = 5
 
 
@@ -49,22 +51,53 @@ class Executor(Protocol):
 
 
 class ThreadExecutor:
-    """Jobs for an ordinary engine, each in a worker thread of trio's."""
+    """Jobs for an ordinary engine, in threads of its own, as many as jobs were ever at once.
+
+    A trip to them and back costs about two thirds of one to trio's worker threads.
+    """
 
     def __init__(self, engine: Engine, connections: int) -> None:
         self._engine = engine
         # Waiting for a connection happens here, where it can be cancelled, not in the pool.
         self._limiter = trio.CapacityLimiter(connections)
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Nothing: trio keeps the threads."""
+        """Nothing: threads are started when there is work for them."""
 
     async def run(self, job: Job[T]) -> T:
         """The result of the job."""
-        return await trio.to_thread.run_sync(job, self._engine, limiter=self._limiter)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            self._limiter.acquire_nowait()
+        except trio.WouldBlock:
+            await self._limiter.acquire()
+        try:
+            if self._limiter.borrowed_tokens > len(self._threads):
+                self._add_thread()
+            return await _answer(
+                lambda answer: self._jobs.put(lambda: answer(outcome.capture(job, self._engine)))
+            )
+        finally:
+            self._limiter.release()
 
     async def stop(self) -> None:
-        """Nothing: trio keeps the threads."""
+        """End the threads."""
+        threads, self._threads = self._threads, []
+        for _ in threads:
+            self._jobs.put(None)
+        for thread in threads:
+            await trio.to_thread.run_sync(thread.join, limiter=self._limiter)
+
+    def _add_thread(self) -> None:
+        thread = threading.Thread(target=self._serve, name="rungent-store", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self) -> None:
+        while (work := self._jobs.get()) is not None:
+            work()
 
 
 class InlineExecutor:
@@ -138,18 +171,25 @@ class AsyncioExecutor:
         if loop is None:
             raise RuntimeError("the store is closed")
         await trio.lowlevel.checkpoint_if_cancelled()
-        waiter = trio.lowlevel.current_task()
-        token = trio.lowlevel.current_trio_token()
         kept: list[asyncio.Task[None]] = []
 
-        async def perform() -> None:
-            result = await outcome.acapture(work)
-            token.run_sync_soon(trio.lowlevel.reschedule, waiter, result)
+        def begin(answer: Answer[T]) -> None:
+            async def perform() -> None:
+                answer(await outcome.acapture(work))
 
-        # The loop itself keeps only a weak reference to a task.
-        loop.call_soon_threadsafe(lambda: kept.append(loop.create_task(perform())))
-        result: T = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
-        return result
+            # The loop itself keeps only a weak reference to a task.
+            loop.call_soon_threadsafe(lambda: kept.append(loop.create_task(perform())))
+
+        return await _answer(begin)
+
+
+async def _answer(begin: Callable[[Answer[T]], None]) -> T:
+    """What `begin` causes to be answered from another thread, however long that takes."""
+    waiter = trio.lowlevel.current_task()
+    token = trio.lowlevel.current_trio_token()
+    begin(lambda result: token.run_sync_soon(trio.lowlevel.reschedule, waiter, result))
+    result: T = await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+    return result
 
 
 def choose_executor(engine: Engine | AsyncEngine, *, inline: bool) -> Executor:

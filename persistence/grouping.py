@@ -14,13 +14,21 @@ from functools import partial
 from typing import TypeAlias
 
 import trio
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from rungent.errors import StaleRun
 from rungent.persistence.bulk import Contested
 from rungent.persistence.commits import DriveCommit, commit_all, commit_each, is_stored
 from rungent.persistence.outage import LONGEST_PAUSE, Outage
-from rungent.persistence.transactions import Unreachable, Unsure, connect, is_away, read, transact
+from rungent.persistence.transactions import (
+    Source,
+    Unreachable,
+    Unsure,
+    connect,
+    is_away,
+    read,
+    transact,
+)
 
 __all__ = ["GroupCommit", "write_batch"]
 
@@ -139,7 +147,7 @@ def _not_now(_: object) -> trio.lowlevel.Abort:
     return trio.lowlevel.Abort.FAILED
 
 
-def write_batch(engine: Engine, units: Sequence[DriveCommit]) -> list[Verdict]:
+def write_batch(source: Source, units: Sequence[DriveCommit]) -> list[Verdict]:
     """Store the units, all in one transaction if possible; one verdict each.
 
     First together in as few statements as the database allows. If a unit lost its run and it
@@ -148,7 +156,7 @@ def write_batch(engine: Engine, units: Sequence[DriveCommit]) -> list[Verdict]:
     """
     outcome: list[bool] | Unsure | None
     try:
-        with connect(engine) as connection:
+        with connect(source) as connection:
             outcome = _together(connection, units)
     except Unreachable as away:
         return [away] * len(units)
@@ -158,7 +166,7 @@ def write_batch(engine: Engine, units: Sequence[DriveCommit]) -> list[Verdict]:
         return [_verdict(stored) for stored in outcome]
     if outcome is not None and is_away(outcome.error):
         return [Unreachable(outcome.error)] * len(units)
-    return [_alone(engine, replace(unit, repeated=True)) for unit in units]
+    return [_alone(source, replace(unit, repeated=True)) for unit in units]
 
 
 def _together(connection: Connection, units: Sequence[DriveCommit]) -> list[bool] | Unsure:
@@ -168,15 +176,15 @@ def _together(connection: Connection, units: Sequence[DriveCommit]) -> list[bool
         return transact(connection, partial(commit_each, units=units), writes_first=True)
 
 
-def _alone(engine: Engine, unit: DriveCommit) -> Verdict:
+def _alone(source: Source, unit: DriveCommit) -> Verdict:
     try:
-        with connect(engine) as connection:
+        with connect(source) as connection:
             outcome = transact(connection, partial(commit_each, units=[unit]), writes_first=True)
         if not isinstance(outcome, Unsure):
             return _verdict(outcome[0])
         if is_away(outcome.error):
             return Unreachable(outcome.error)
-        stored = read(engine, partial(is_stored, commit=unit.commit))
+        stored = read(source, partial(is_stored, commit=unit.commit))
     except Exception as error:  # noqa: BLE001 - the verdict of this unit, raised by its owner
         return error
     return None if stored else outcome.error

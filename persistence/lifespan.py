@@ -26,10 +26,23 @@ class Lifespan:
         """Be a user for the length of the block. Leaving is shielded; cancelled before is unused."""
         return Use(self)
 
+    def enter_running(self) -> bool:
+        """Become a user if there is another one, who keeps it running."""
+        if self._users == 0:
+            return False
+        self._users += 1
+        return True
+
+    def leave_running(self) -> bool:
+        """Be a user no longer if there is another one, who keeps it running."""
+        if self._users == 1:
+            return False
+        self._users -= 1
+        return True
+
     async def enter(self) -> None:
         """Become a user."""
-        if self._users > 0:
-            self._users += 1
+        if self.enter_running():
             return
         # Nobody uses it: a stop may be under way, which is waited for.
         async with self._turn:
@@ -64,7 +77,9 @@ class Use:
         self._lifespan = lifespan
 
     async def __aenter__(self) -> None:
-        await self._lifespan.enter()
+        if not self._lifespan.enter_running():
+            await self._lifespan.enter()
 
     async def __aexit__(self, *_: object) -> None:
-        await self._lifespan.leave()  # noqa: ASYNC102 - shielded there, bounded by the last statement
+        if not self._lifespan.leave_running():
+            await self._lifespan.leave()  # noqa: ASYNC102 - shielded there, bounded by the last statement

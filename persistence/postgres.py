@@ -7,13 +7,11 @@ Source: docs/persistence.md#group-commit.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
 from functools import cache
-from typing import Any
 
+from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, Table, TextClause, text
 from sqlalchemy.dialects import postgresql
 
@@ -71,18 +69,7 @@ def told_runs(payload: str, listener: str) -> list[str | None]:
 
 
 def _document(rows: Sequence[Values]) -> dict[str, str]:
-    return {"rows": _encode(rows)}
-
-
-def _text_of(value: Any) -> str:
-    if not isinstance(value, datetime):
-        raise TypeError(f"{type(value).__name__} has no place in a row")
-    if value.tzinfo is None:
-        raise ValueError("a stored time needs a zone")
-    return value.isoformat()
-
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_text_of).encode
+    return {"rows": to_json(rows).decode()}
 
 
 def _types(table: Table) -> dict[str, str]:

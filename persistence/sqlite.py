@@ -10,6 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.pool import StaticPool
 
+from rungent.persistence.driver import begins_itself, run
+
 __all__ = ["configure", "data_version", "in_memory", "is_sqlite", "lock_for_writing"]
 
 BUSY_TIMEOUT_MS = 5000
@@ -71,18 +73,16 @@ def lock_for_writing(connection: Connection, *, writes_first: bool) -> None:
     """Make the transaction a writing one from its first statement on.
 
     A transaction that reads before it writes fails with "database is locked" as soon as another
-    process commits in between, and no timeout helps. The driver's own implicit BEGIN suffices
-    where the first statement writes.
+    process commits in between, and no timeout helps.
     """
     if connection.dialect.name != "sqlite":
         return
-    driver: Any = connection.connection.driver_connection
-    if driver.in_transaction:
-        # The host's engine begins by itself; a statement that matches nothing takes the lock.
+    if begins_itself(connection):
+        # A statement that matches nothing takes the lock.
         if not writes_first:
-            connection.exec_driver_sql("UPDATE rungent_runs SET version = version WHERE 0")
-    elif not writes_first or driver.isolation_level is None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+            run(connection, "UPDATE rungent_runs SET version = version WHERE 0")
+    else:
+        run(connection, "BEGIN IMMEDIATE")
 
 
 def data_version(connection: Connection) -> int:

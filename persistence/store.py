@@ -36,6 +36,7 @@ from rungent.persistence.lifespan import Lifespan
 from rungent.persistence.outage import LONGEST_PAUSE, Outage
 from rungent.persistence.tables import RungentBase
 from rungent.persistence.transactions import Unreachable, Unsure
+from rungent.persistence.writer import Writer
 from rungent.records import (
     ActionToken,
     ExternalTask,
@@ -61,7 +62,7 @@ CREATE_ATTEMPTS = 5
 class SQLAlchemyStore(Store):
     """Durable runs in SQLite or PostgreSQL.
 
-    Takes a `sessionmaker` or `Engine` (worker threads; fastest on SQLite) or an
+    Takes a `sessionmaker` or `Engine` (threads of its own; fastest on SQLite) or an
     `async_sessionmaker` or `AsyncEngine` (aiosqlite, asyncpg, psycopg; one private asyncio
     thread). Only the engine of a sessionmaker is used. Its transactions must be real ones: no
     AUTOCOMMIT, and READ COMMITTED on PostgreSQL.
@@ -105,6 +106,7 @@ class SQLAlchemyStore(Store):
         self._writing: Turn = lock if self._sqlite else nullcontext()
         self._reading: Turn = lock if self._in_memory else nullcontext()
         self._group = GroupCommit(self._write_group, lock)
+        self._writer = Writer(plain) if self._sqlite and not self._in_memory else None
         if self._sqlite and configure_sqlite:
             sqlite.configure(plain)
 
@@ -334,11 +336,11 @@ class SQLAlchemyStore(Store):
     async def _transact(self, change: Callable[[Connection], T]) -> T | Unsure:
         async with self._writing:
             with trio.CancelScope(shield=True):
-                return await self._run(partial(transactions.write, change=change))
+                return await self._run(lambda e: transactions.write(self._writer or e, change))
         raise AssertionError("a shield swallows nothing")
 
     async def _write_group(self, units: Sequence[DriveCommit]) -> Sequence[Verdict]:
-        return await self._run(partial(write_batch, units=units))
+        return await self._run(lambda engine: write_batch(self._writer or engine, units))
 
     async def _run(self, job: Callable[[Engine], T]) -> T:
         with self._hold():
@@ -346,6 +348,8 @@ class SQLAlchemyStore(Store):
 
     async def _stop(self) -> None:
         try:
+            if (writer := self._writer) is not None:
+                await self._run(lambda _: writer.close())
             if self._opened or not self._in_memory:
                 await self._run(Engine.dispose)
         finally:

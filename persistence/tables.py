@@ -84,8 +84,8 @@ def _utc(moment: datetime) -> datetime:
 
 def time_text(moment: datetime) -> str:
     """A time as SQLite stores it. Raises ValueError for one without a zone."""
-    # Without the zone, which is always the same.
-    return _utc(moment).isoformat(" ", "microseconds")[:-6]
+    # Without the zone, which is always the same, and which takes longer than all the rest.
+    return _utc(moment).replace(tzinfo=None).isoformat(" ", "microseconds")
 
 
 def _to_text(moment: datetime | None) -> str | None:

@@ -9,17 +9,36 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from rungent.persistence.sqlite import lock_for_writing
 
-__all__ = ["Unreachable", "Unsure", "connect", "is_away", "is_gone", "read", "transact", "write"]
+__all__ = [
+    "Source",
+    "Unreachable",
+    "Unsure",
+    "connect",
+    "is_away",
+    "is_gone",
+    "read",
+    "transact",
+    "write",
+]
 
 T = TypeVar("T")
+
+
+class Source(Protocol):
+    """Where connections come from: an engine, or the one connection that is kept for writing."""
+
+    def connect(self) -> AbstractContextManager[Connection]:
+        """A connection for the length of a block."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +57,10 @@ class Unreachable(Exception):
         self.error = error
 
 
-def connect(engine: Engine) -> Connection:
-    """A connection of the pool, or Unreachable."""
+def connect(source: Source) -> AbstractContextManager[Connection]:
+    """A connection, or Unreachable."""
     try:
-        return engine.connect()
+        return source.connect()
     except Exception as error:
         raise Unreachable(error) from error
 
@@ -62,7 +81,12 @@ def transact(
     try:
         transaction.commit()
     except Exception as error:  # noqa: BLE001 - the caller asks what happened
-        _abandon(connection, error)
+        if connection.connection.is_detached:
+            # The kept connection of a writer: whoever asks now gets another.
+            with suppress(Exception):
+                connection.close()
+        else:
+            _abandon(connection, error)
         return Unsure(result, error)
     return result
 
@@ -75,11 +99,11 @@ def _abandon(connection: Connection, error: Exception) -> None:
         transaction.rollback()
 
 
-def write(engine: Engine, change: Callable[[Connection], T]) -> T | Unsure:
-    """A transaction on a connection of the pool; on another one if that had died there."""
+def write(source: Source, change: Callable[[Connection], T]) -> T | Unsure:
+    """A transaction on a connection; on another one if that had died meanwhile."""
 
     def once() -> T | Unsure:
-        with connect(engine) as connection:
+        with connect(source) as connection:
             return transact(connection, change, writes_first=False)
 
     try:
@@ -90,11 +114,11 @@ def write(engine: Engine, change: Callable[[Connection], T]) -> T | Unsure:
     return once()
 
 
-def read(engine: Engine, query: Callable[[Connection], T]) -> T:
-    """A query on a connection of the pool; on another one if that had died there."""
+def read(source: Source, query: Callable[[Connection], T]) -> T:
+    """A query on a connection; on another one if that had died meanwhile."""
 
     def once() -> T:
-        with engine.connect() as connection:
+        with source.connect() as connection:
             return query(connection)
 
     try:

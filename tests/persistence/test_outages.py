@@ -166,29 +166,36 @@ async def test_drives_wait_for_a_locked_file_and_others_are_told(kind: str, tmp_
 
 
 class Gate:
-    """Refuses connections while closed, and notes when it did."""
+    """Another process that has the file's write lock while closed, and who was refused then."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.closed = False
+    def __init__(self, file: Path, clock: MockClock) -> None:
+        self.engine = create_engine(f"sqlite:///{file}", connect_args={"timeout": 0})
+        self.store = SQLAlchemyStore(
+            self.engine, inline=True, configure_sqlite=False, hold=HoldAutojump(clock)
+        )
         self.refused: list[float] = []
-        event.listen(engine, "checkout", self._checkout)
+        self._other = sqlite3.connect(file, isolation_level=None)
 
-    def _checkout(self, *_: object) -> None:
-        if self.closed:
-            self.refused.append(trio.current_time())
-            raise RuntimeError("no connection")
+    def close(self) -> None:
+        self._other.execute("BEGIN IMMEDIATE")
+        event.listen(self.engine, "begin", self._note)
+
+    def open(self) -> None:
+        event.remove(self.engine, "begin", self._note)
+        self._other.close()
+
+    def _note(self, _: object) -> None:
+        self.refused.append(trio.current_time())
 
 
 async def test_all_drives_together_ask_ever_more_rarely(
     tmp_path: Path, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """However many wait, and whenever they came, there is one attempt at a time."""
-    engine = create_engine(f"sqlite:///{tmp_path / 'runs.db'}")
-    store = SQLAlchemyStore(engine, inline=True, hold=HoldAutojump(autojump_clock))
-    async with opened(store):
+    gate = Gate(tmp_path / "runs.db", autojump_clock)
+    async with opened(gate.store) as store:
         runs = [await create_running(store) for _ in range(20)]
-        gate = Gate(engine)
-        gate.closed = True
+        gate.close()
 
         async def commit_late(number: int) -> None:
             await trio.sleep(number / 10)
@@ -198,13 +205,13 @@ async def test_all_drives_together_ask_ever_more_rarely(
             for number in range(20):
                 nursery.start_soon(commit_late, number)
             await trio.sleep(10)
-            gate.closed = False
+            gate.open()
         pauses = [b - a for a, b in zip(gate.refused, gate.refused[1:], strict=False)]
         assert pauses[:5] == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8])
         assert pauses[5:] == pytest.approx([1] * len(pauses[5:]))
         assert trio.current_time() < 11.1
         assert [record.message for record in caplog.records] == [
-            "commits wait for the database: RuntimeError"
+            "commits wait for the database: OperationalError"
         ]
         for run in runs:
             assert (await store.get_run(run.id)).version == 2
@@ -214,19 +221,17 @@ async def test_a_cancelled_drive_stops_waiting_and_stores_nothing_later(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Its worker could not renew the lease, so the runtime stops the drive."""
-    engine = create_engine(f"sqlite:///{tmp_path / 'runs.db'}")
-    store = SQLAlchemyStore(engine, inline=True, hold=HoldAutojump(autojump_clock))
-    async with opened(store):
+    gate = Gate(tmp_path / "runs.db", autojump_clock)
+    async with opened(gate.store) as store:
         run, other = await create_running(store), await create_running(store)
-        gate = Gate(engine)
-        gate.closed = True
+        gate.close()
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(20) as lease:
                 nursery.start_soon(_commit, store, other)
                 await store.commit(step(run), owner=OWNER, token=1)
             assert lease.cancelled_caught
             assert trio.current_time() == 20
-            gate.closed = False
+            gate.open()
         assert (await store.get_run(run.id)) == run
         assert (await store.get_run(other.id)).version == 2
 
