@@ -5,7 +5,7 @@ Source: docs/persistence.md#transactions.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, or_, select
+from sqlalchemy import Connection, bindparam, insert, or_, select
 
 from rungent.errors import (
     ActiveRunConflict,
@@ -17,11 +17,16 @@ from rungent.errors import (
 from rungent.persistence.commits import add_parts, change_run
 from rungent.persistence.mapping import run_values, to_run
 from rungent.persistence.sessions import require_session
-from rungent.persistence.tables import messages, runs, sessions
-from rungent.records import ACTIVE, Run, RunStatus
+from rungent.persistence.tables import IS_ACTIVE, messages, runs, sessions
+from rungent.records import Run, RunStatus
 from rungent.store.port import Commit, Created, Creation
 
 __all__ = ["create_run", "is_created"]
+
+_CREATE = insert(runs)
+# With the very words of the partial index, which a database uses only when it recognises them.
+_ACTIVE_RUN = select(runs).where(runs.c.session_id == bindparam("session"), IS_ACTIVE)
+_LOCKED_ACTIVE_RUN = _ACTIVE_RUN.with_for_update()
 
 
 def create_run(connection: Connection, creation: Creation) -> Created:
@@ -49,7 +54,7 @@ def create_run(connection: Connection, creation: Creation) -> Created:
     if replaced is not None:
         change_run(connection, replaced.run)
         add_parts(connection, [replaced])
-    connection.execute(insert(runs), run_values(run))
+    connection.execute(_CREATE, run_values(run))
     add_parts(connection, [creation.commit])
     return Created(run, replaced=replaced)
 
@@ -108,13 +113,9 @@ def _retry_obstacle(connection: Connection, creation: Creation) -> RungentError 
 
 
 def _active_run(connection: Connection, creation: Creation) -> Run | None:
-    statement = select(runs).where(
-        runs.c.session_id == creation.commit.run.session_id,
-        runs.c.status.in_([status.value for status in ACTIVE]),
-    )
-    if creation.replace_waiting is not None:
-        statement = statement.with_for_update()
-    row = connection.execute(statement).one_or_none()
+    statement = _ACTIVE_RUN if creation.replace_waiting is None else _LOCKED_ACTIVE_RUN
+    given = {"session": creation.commit.run.session_id}
+    row = connection.execute(statement, given).one_or_none()
     return None if row is None else to_run(row)
 
 

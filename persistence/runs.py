@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from rungent.errors import NotFound, StaleRun
 from rungent.persistence.commits import add_parts, change_run, is_stored
@@ -36,10 +46,14 @@ __all__ = [
     "renew_lease",
 ]
 
+# Made once: SQLAlchemy takes longer to put a statement together than to run it.
+_RUN = select(runs).where(runs.c.id == bindparam("run"))
+_LOCKED_RUN = _RUN.with_for_update()
+
 
 def get_run(connection: Connection, run_id: str) -> Run:
     """The run, or NotFound."""
-    return _one_run(connection, select(runs).where(runs.c.id == run_id))
+    return _one_run(connection, _RUN, run_id)
 
 
 def list_runs(
@@ -99,7 +113,7 @@ def claim_run(
 
 def decide(connection: Connection, run_id: str, think: Decision) -> Decided:
     """Commit `think(run)` for the locked run and return the run as it is then."""
-    run = _one_run(connection, select(runs).where(runs.c.id == run_id).with_for_update())
+    run = _one_run(connection, _LOCKED_RUN, run_id)
     return _commit(connection, run, think)
 
 
@@ -196,8 +210,8 @@ def _commit(connection: Connection, run: Run, think: Callable[[Run], Commit | No
     return Decided(commit.run, commit)
 
 
-def _one_run(connection: Connection, statement: Select[Any]) -> Run:
-    row = connection.execute(statement).one_or_none()
+def _one_run(connection: Connection, statement: Select[Any], run_id: str) -> Run:
+    row = connection.execute(statement, {"run": run_id}).one_or_none()
     if row is None:
         raise NotFound("There is no such run.")
     return to_run(row)

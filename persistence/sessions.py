@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, insert, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rungent.errors import NotFound
@@ -30,10 +30,20 @@ __all__ = [
     "set_title",
 ]
 
+# Made once: SQLAlchemy takes longer to put a statement together than to run it.
+_SESSION = select(sessions).where(sessions.c.id == bindparam("session"))
+_SESSION_ID = select(sessions.c.id).where(sessions.c.id == bindparam("session"))
+_TRANSCRIPT = (
+    select(messages)
+    .where(messages.c.session_id == bindparam("session"), messages.c.position > bindparam("after"))
+    .order_by(messages.c.position)
+)
+_CREATE = insert(sessions)
+
 
 def create_session(connection: Connection, session: Session) -> None:
     """Insert the row."""
-    connection.execute(insert(sessions), session_values(session))
+    connection.execute(_CREATE, session_values(session))
 
 
 def ensure_session(connection: Connection, session: Session) -> bool:
@@ -48,7 +58,7 @@ def ensure_session(connection: Connection, session: Session) -> bool:
 
 def get_session(connection: Connection, session_id: str) -> Session:
     """The session, or NotFound."""
-    row = connection.execute(select(sessions).where(sessions.c.id == session_id)).one_or_none()
+    row = connection.execute(_SESSION, {"session": session_id}).one_or_none()
     if row is None:
         raise NotFound("There is no such session.")
     return to_session(row)
@@ -56,7 +66,7 @@ def get_session(connection: Connection, session_id: str) -> Session:
 
 def require_session(connection: Connection, session_id: str) -> None:
     """NotFound unless the session exists."""
-    found = connection.scalar(select(sessions.c.id).where(sessions.c.id == session_id))
+    found = connection.scalar(_SESSION_ID, {"session": session_id})
     if found is None:
         raise NotFound("There is no such session.")
 
@@ -102,10 +112,10 @@ def list_messages(
     connection: Connection, session_id: str, after: int, limit: int | None
 ) -> list[Message]:
     """Messages behind a position, in order."""
-    c = messages.c
-    statement = select(messages).where(c.session_id == session_id, c.position > after)
-    statement = statement.order_by(c.position).limit(limit)
-    return [to_message(row) for row in connection.execute(statement)]
+    given = {"session": session_id, "after": after}
+    if limit is None:
+        return [to_message(row) for row in connection.execute(_TRANSCRIPT, given)]
+    return [to_message(row) for row in connection.execute(_TRANSCRIPT.limit(limit), given)]
 
 
 def add_messages(connection: Connection, bulk: Bulk, commits: Iterable[Commit]) -> None:

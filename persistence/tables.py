@@ -27,6 +27,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 __all__ = [
+    "IS_ACTIVE",
     "RungentBase",
     "UtcDateTime",
     "actions",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 ID_LENGTH = 64
-_ACTIVE = text("status IN ('queued', 'running', 'waiting_input', 'waiting_external')")
+IS_ACTIVE = text("status IN ('queued', 'running', 'waiting_input', 'waiting_external')")
 _PENDING = text("status = 'pending'")
 
 
@@ -168,8 +169,8 @@ class RunRow(RungentBase):
             "uq_rungent_runs_active",
             "session_id",
             unique=True,
-            sqlite_where=_ACTIVE,
-            postgresql_where=_ACTIVE,
+            sqlite_where=IS_ACTIVE,
+            postgresql_where=IS_ACTIVE,
         ),
         Index("ix_rungent_runs_lease", "status", "lease_expires_at"),
     )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy import Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import IntegrityError, StatementError
 from sqlalchemy.schema import CreateTable
 
 from rungent.persistence import RungentBase, SQLAlchemyStore
-from rungent.records import RunStatus
+from rungent.persistence.tables import IS_ACTIVE
+from rungent.records import ACTIVE, RunStatus
 from rungent.testing.store_contract_creation import stored_session
 from rungent.testing.store_samples import (
     OWNER,
@@ -25,6 +28,7 @@ from rungent.testing.store_samples import (
     step,
     task_of,
 )
+from tests.persistence.stores import opened
 
 TABLES = {
     "rungent_actions",
@@ -129,3 +133,24 @@ async def test_the_database_itself_refuses_a_second_pending_interaction(engine: 
         with pytest.raises(IntegrityError):
             await store.commit(second, owner=OWNER, token=1)
         assert await store.get_run(run.id) == first.run
+
+
+def test_the_index_of_active_runs_names_every_active_status() -> None:
+    named = re.findall(r"'(\w+)'", IS_ACTIVE.text)
+    assert sorted(named) == sorted(status.value for status in ACTIVE)
+
+
+async def test_the_active_run_of_a_session_is_found_by_its_index(tmp_path: Path) -> None:
+    """However many runs the session has: a look at all of them would grow with it."""
+    engine = create_engine(f"sqlite:///{tmp_path / 'runs.db'}")
+    asked: list[tuple[str, Any]] = []
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2:4]))
+    store = SQLAlchemyStore(engine, inline=True)
+    async with opened(store):
+        await create_running(store)
+        [(look, values)] = [
+            each for each in asked if re.search("^SELECT.*status IN", each[0], re.DOTALL)
+        ]
+        with engine.connect() as connection:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {look}", values).all()
+    assert "uq_rungent_runs_active" in str(plan)
