@@ -7,7 +7,7 @@ Source: docs/persistence.md#transactions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select, update
@@ -78,8 +78,11 @@ def change_run(connection: Connection, run: Run) -> None:
         raise StaleRun("The run was changed by somebody else.")
 
 
-def add_parts(connection: Connection, commits: Sequence[Commit]) -> None:
-    """Everything of the commits except the runs themselves, and word of it to other processes."""
+def add_parts(connection: Connection, commits: Sequence[Commit]) -> Mapping[str, int]:
+    """Everything of the commits except the runs themselves, and word of it to other processes.
+
+    Returns how many messages the sessions that got some have now.
+    """
     bulk = _bulk(connection)
     for table, rows in (
         (tool_calls, [claim_values(x) for c in commits for x in c.claims]),
@@ -89,9 +92,10 @@ def add_parts(connection: Connection, commits: Sequence[Commit]) -> None:
     ):
         if rows:
             bulk.upsert(connection, table, rows)
-    add_messages(connection, bulk, commits)
+    counts = add_messages(connection, bulk, commits)
     rows = [event_values(x) for c in commits for x in c.events]
     bulk.log(connection, rows, [commit.run.id for commit in commits])
+    return counts
 
 
 def commit_all(connection: Connection, units: Sequence[DriveCommit]) -> list[bool]:

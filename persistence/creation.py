@@ -55,8 +55,8 @@ def create_run(connection: Connection, creation: Creation) -> Created:
         change_run(connection, replaced.run)
         add_parts(connection, [replaced])
     connection.execute(_CREATE, run_values(run))
-    add_parts(connection, [creation.commit])
-    return Created(run, replaced=replaced)
+    counts = add_parts(connection, [creation.commit])
+    return Created(run, replaced=replaced, position=counts.get(run.session_id))
 
 
 def is_created(connection: Connection, created: Created) -> bool:

@@ -5,7 +5,7 @@ Source: docs/persistence.md#tables.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from sqlalchemy import Connection, and_, bindparam, insert, or_, select, update
@@ -118,8 +118,10 @@ def list_messages(
     return [to_message(row) for row in connection.execute(_TRANSCRIPT.limit(limit), given)]
 
 
-def add_messages(connection: Connection, bulk: Bulk, commits: Iterable[Commit]) -> None:
-    """Append the commits' messages to their sessions.
+def add_messages(
+    connection: Connection, bulk: Bulk, commits: Iterable[Commit]
+) -> Mapping[str, int]:
+    """Append the commits' messages to their sessions; how many those have now.
 
     The counter of the session gives the positions, so two appenders cannot take the same one.
     Sessions are visited in the order of their ids: two batches never wait for each other in a
@@ -132,7 +134,7 @@ def add_messages(connection: Connection, bulk: Bulk, commits: Iterable[Commit]) 
             added.setdefault(commit.run.session_id, []).extend(commit.messages)
             moments[commit.run.session_id] = commit.run.updated_at
     if not added:
-        return
+        return {}
     counts = bulk.grow_sessions(
         connection,
         [
@@ -145,3 +147,4 @@ def add_messages(connection: Connection, bulk: Bulk, commits: Iterable[Commit]) 
         first = counts[session_id] - len(new) + 1
         rows += [message_values(message, first + i) for i, message in enumerate(new)]
     bulk.insert(connection, messages, rows)
+    return counts

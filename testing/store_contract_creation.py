@@ -45,12 +45,23 @@ class CreationContract:
         created = await store.create_run(
             replace(creation, commit=replace(creation.commit, events=(event,)))
         )
-        assert created == Created(run)
+        assert created == Created(run, position=1)
         assert await store.get_run(run.id) == run
         assert await store.list_events(run.id, after=0, limit=9) == [event]
         [message] = await store.list_messages(session.id)
         assert (message.id, message.position) == (run.input_message_id, 1)
         assert (await store.get_session(session.id)).message_count == 1
+
+    async def test_a_creator_learns_the_place_of_the_message(self, store: Store) -> None:
+        session = await stored_session(store)
+        first = (await store.create_run(creation_of(session))).run
+        await store.commit(
+            ended(first, RunStatus.FAILED, failure_retryable=True), owner=OWNER, token=1
+        )
+        again = await store.create_run(retry_of(session, first))
+        assert again.position is None
+        await store.commit(ended(again.run, RunStatus.COMPLETED), owner=OWNER, token=1)
+        assert (await store.create_run(creation_of(session))).position == 2
 
     @pytest.mark.parametrize("status", ["queued", "running", "waiting_input", "waiting_external"])
     async def test_an_active_run_forbids_another(self, store: Store, status: str) -> None:

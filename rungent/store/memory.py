@@ -143,7 +143,8 @@ class MemoryStore(Store):
         if key is not None:
             self._keys[key] = run.id
         self._apply(creation.commit)
-        return Created(run, replaced=replaced)
+        position = len(self._messages[run.session_id]) if creation.commit.messages else None
+        return Created(run, replaced=replaced, position=position)
 
     @override
     async def get_run(self, run_id: str) -> Run:

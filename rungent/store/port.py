@@ -82,12 +82,14 @@ class Creation:
 class Created:
     """The created run, or the earlier one when the idempotency key was replayed.
 
-    `replaced` is the waiting run that was cancelled for it.
+    `replaced` is the waiting run that was cancelled for it. `position` is the place of the user
+    message in the transcript, counted from 1; None where no message was added.
     """
 
     run: Run
     replayed: bool = False
     replaced: Commit | None = None
+    position: int | None = None
 
 
 Decision = Callable[[Run], Commit | None]
