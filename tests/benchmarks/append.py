@@ -1,7 +1,7 @@
 """Appending one event to each of many runs at once.
 
-A commit here is one transition of a drive with one delta. The raw drivers make the same change,
-one transaction each, without any of our code.
+A commit here is one transition of a drive with one delta. The raw drivers make the same changes,
+as many in each transaction as there are runs, without any of our code: they are the limit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _INSERT = (
 )
 
 
-RAW = {"sqlite": "raw sqlite3, one by one", "psycopg": "raw psycopg, one by one"}
+RAW = {"sqlite": "raw sqlite3", "psycopg": "raw psycopg"}
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ async def _rates(title: str, kinds: Sequence[str], postgres: str, size: Size) ->
     found: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for _ in range(size.rounds):
         for kind in kinds:
-            if kind in RAW:
-                raw = await _raw(kind, postgres, size.commits)
-                found.setdefault((RAW[kind], 1), []).append(raw)
             for at_once in size.at_once:
+                if kind in RAW:
+                    raw = await _raw(kind, postgres, at_once, size.commits)
+                    found.setdefault((RAW[kind], at_once), []).append(raw)
                 measured = await _through_store(kind, postgres, at_once, size.commits)
                 found.setdefault((kind, at_once), []).append(measured)
     names = list(dict.fromkeys(name for name, _ in found))
@@ -130,8 +130,7 @@ async def _through_store(
             for _ in range(2):
                 # The first time warms up.
                 runs = [await create_running(store) for _ in range(at_once)]
-                each = min(max(commits // at_once, 40), 300, commits)
-                made = {run.id: _steps(run, each) for run in runs}
+                made = {run.id: _steps(run, _each(at_once, commits)) for run in runs}
                 if kind in SERVERS:
                     _analyze(postgres)
                 gc.collect()
@@ -142,6 +141,11 @@ async def _through_store(
                         nursery.start_soon(drive, run)
                 took = time.perf_counter() - began
     return len(delays) / took, statistics.median(delays) * 1000
+
+
+def _each(at_once: int, commits: int) -> int:
+    """Commits of each run in a pass."""
+    return min(max(commits // at_once, 40), 300, commits)
 
 
 def _analyze(postgres: str) -> None:
@@ -158,37 +162,44 @@ def _steps(run: Run, count: int) -> list[Commit]:
     return made
 
 
-async def _raw(kind: str, postgres: str, commits: int) -> tuple[float, float]:
-    """The same through the bare driver, one by one."""
+async def _raw(kind: str, postgres: str, at_once: int, commits: int) -> tuple[float, float]:
+    """The same through the bare driver, one transaction for each step of all runs."""
     delays: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         async with empty_store(kind, postgres, Path(folder)) as store:
-            run = await create_running(store)
+            runs = [await create_running(store) for _ in range(at_once)]
         connect: Callable[[], Any] = (
             (lambda: sqlite3.connect(Path(folder) / "runs.db"))
             if kind == "sqlite"
             else (lambda: psycopg.connect(f"postgresql{postgres}"))
         )
+        made = [_steps(run, _each(at_once, commits)) for run in runs]
         with closing(connect()) as connection:
             if kind == "sqlite":
                 connection.execute("PRAGMA synchronous = NORMAL")
-            made = _steps(run, min(commits, 300))
             began = time.perf_counter()
-            for commit in made:
+            for batch in zip(*made, strict=True):
                 started = time.perf_counter()
-                _append(connection, commit, "?" if kind == "sqlite" else "%s")
+                _append(connection, batch, "?" if kind == "sqlite" else "%s")
                 delays.append(time.perf_counter() - started)
             took = time.perf_counter() - began
-    return len(delays) / took, statistics.median(delays) * 1000
+    return len(delays) * at_once / took, statistics.median(delays) * 1000
 
 
-def _append(connection: Any, commit: Commit, mark: str) -> None:
-    run, event = commit.run, commit.events[0]
-    moment = run.updated_at.isoformat(" ", "microseconds")
-    change = (run.event_seq, moment, run.id, run.version - 1, OWNER, 1)
-    cursor = connection.execute(_UPDATE.replace("?", mark), change)
-    if cursor.rowcount != 1:
-        raise RuntimeError("the run was lost")
-    row = (run.id, event.seq, event.id, event.type, json.dumps(event.data), moment)
-    connection.execute(_INSERT.replace("?", mark), row)
+def _append(connection: Any, batch: Sequence[Commit], mark: str) -> None:
+    changes: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
+    for commit in batch:
+        run, event = commit.run, commit.events[0]
+        moment = run.updated_at.isoformat(" ", "microseconds")
+        changes.append((run.event_seq, moment, run.id, run.version - 1, OWNER, 1))
+        rows.append((run.id, event.seq, event.id, event.type, json.dumps(event.data), moment))
+    cursor = connection.cursor()
+    if len(batch) == 1:
+        cursor.execute(_UPDATE.replace("?", mark), changes[0])
+    else:
+        cursor.executemany(_UPDATE.replace("?", mark), changes)
+    if cursor.rowcount != len(batch):
+        raise RuntimeError("a run was lost")
+    cursor.executemany(_INSERT.replace("?", mark), rows)
     connection.commit()
