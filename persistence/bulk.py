@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from pydantic_core import to_json
 from sqlalchemy import JSON, Connection, Table, select
 
+from rungent.events import Event
 from rungent.persistence.driver import Row, change, fetch
 from rungent.persistence.tables import UtcDateTime, events, runs, sessions, time_text
 
@@ -84,7 +85,7 @@ class Bulk(Protocol):
         """Insert the rows, or replace those of the same key."""
         ...
 
-    def log(self, connection: Connection, rows: list[Values], run_ids: Iterable[str]) -> None:
+    def log(self, connection: Connection, added: Sequence[Event], run_ids: Iterable[str]) -> None:
         """Insert events, and once that is committed tell other processes of news of these runs."""
         ...
 
@@ -138,10 +139,10 @@ class SqliteBulk:
         """Insert or replace the rows."""
         _upsert(table).run(connection, rows)
 
-    def log(self, connection: Connection, rows: list[Values], run_ids: Iterable[str]) -> None:
+    def log(self, connection: Connection, added: Sequence[Event], run_ids: Iterable[str]) -> None:
         """Insert the events; whoever wants to know looks at the file."""
-        if rows:
-            _INSERT_EVENTS.run(connection, rows)
+        if added:
+            change(connection, _INSERT_EVENTS, [_event_row(event) for event in added])
 
 
 Encoder = Callable[[Any], Any]
@@ -227,4 +228,12 @@ _GROW = (
 )
 _GROW_SESSIONS = _Statement(_GROW, {"moment": time_text})
 _GROW_SESSION = _Statement(f"{_GROW} RETURNING message_count", {"moment": time_text})
-_INSERT_EVENTS = _insert(events)
+# By hand, because most of what is ever written are these.
+_INSERT_EVENTS = (
+    f"INSERT INTO {events.name} (run_id, seq, id, type, data, created_at) VALUES (?, ?, ?, ?, ?, ?)"
+)
+
+
+def _event_row(event: Event) -> Row:
+    moment = time_text(event.created_at)
+    return (event.run_id, event.seq, event.id, event.type, _json_text(event.data), moment)

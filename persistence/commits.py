@@ -18,7 +18,6 @@ from rungent.persistence.mapping import (
     appended_values,
     changed_values,
     claim_values,
-    event_values,
     interaction_values,
     task_values,
     token_values,
@@ -93,8 +92,8 @@ def add_parts(connection: Connection, commits: Sequence[Commit]) -> Mapping[str,
         if rows:
             bulk.upsert(connection, table, rows)
     counts = add_messages(connection, bulk, commits)
-    rows = [event_values(x) for c in commits for x in c.events]
-    bulk.log(connection, rows, [commit.run.id for commit in commits])
+    added = [event for commit in commits for event in commit.events]
+    bulk.log(connection, added, [commit.run.id for commit in commits])
     return counts
 
 

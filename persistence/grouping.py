@@ -74,7 +74,9 @@ class GroupCommit:
         entry = _Entry(unit)
         self._queue.append(entry)
         if self._leader:
-            await entry.wait()
+            # Whatever is cancelled: the unit is queued and will be written.
+            entry.waiter = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(_not_now)
         if not entry.decided:
             with trio.CancelScope(shield=True):
                 await self._lead()
@@ -119,23 +121,18 @@ class GroupCommit:
 class _Entry:
     """A unit in the queue. Woken undecided, its owner leads."""
 
-    __slots__ = ("_waiter", "decided", "unit", "verdict")
+    __slots__ = ("decided", "unit", "verdict", "waiter")
 
     def __init__(self, unit: DriveCommit) -> None:
         self.unit = unit
         self.decided = False
         self.verdict: Verdict = None
-        self._waiter: trio.lowlevel.Task | None = None
-
-    async def wait(self) -> None:
-        """Wait to be woken, whatever is cancelled: the unit is queued and will be written."""
-        self._waiter = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(_not_now)
+        self.waiter: trio.lowlevel.Task | None = None
 
     def wake(self) -> None:
-        if self._waiter is not None:
-            trio.lowlevel.reschedule(self._waiter)
-            self._waiter = None
+        if self.waiter is not None:
+            trio.lowlevel.reschedule(self.waiter)
+            self.waiter = None
 
     def decide(self, verdict: Verdict) -> None:
         self.decided = True

@@ -15,7 +15,9 @@ from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, Table, TextClause, text
 from sqlalchemy.dialects import postgresql
 
+from rungent.events import Event
 from rungent.persistence.bulk import APPENDED, CHANGED, Values, assignments, guard, kept
+from rungent.persistence.mapping import event_values
 from rungent.persistence.tables import events, runs, sessions
 
 __all__ = ["CHANNEL", "PostgresBulk", "origin", "told_runs"]
@@ -47,12 +49,13 @@ class PostgresBulk:
         latest = {tuple(row[name] for name in key): row for row in rows}
         connection.execute(_upsert(table), _document([*latest.values()]))
 
-    def log(self, connection: Connection, rows: list[Values], run_ids: Iterable[str]) -> None:
+    def log(self, connection: Connection, added: Sequence[Event], run_ids: Iterable[str]) -> None:
         """One statement, and one notification, which the server sends at COMMIT."""
         payload = " ".join([origin(connection.engine), *run_ids])
         if len(payload) > _MOST_BYTES:
             payload = origin(connection.engine)
-        connection.execute(_LOG, {**_document(rows), "channel": CHANNEL, "payload": payload})
+        rows = _document([event_values(event) for event in added])
+        connection.execute(_LOG, {**rows, "channel": CHANNEL, "payload": payload})
 
 
 def origin(engine: Engine) -> str:
