@@ -114,11 +114,23 @@ class SqliteBulk:
 
     def change_runs(self, connection: Connection, changes: Sequence[Values]) -> Collection[str]:
         """All of them, or Contested."""
-        changing = [each for each in changes if "state" in each]
         appending = [each for each in changes if "state" not in each]
-        for statement, rows in ((_CHANGE_RUNS, changing), (_APPEND_RUNS, appending)):
-            if rows and statement.run(connection, rows) != len(rows):
-                raise Contested
+        advancing = [each for each in changes if each.get("status") == "running"]
+        parking = [each for each in changes if each.get("status", "running") != "running"]
+        stored = sum(
+            statement.run(connection, rows)
+            for statement, rows in (
+                (_APPEND_RUNS, appending),
+                (_ADVANCE_RUNS, advancing),
+                (_CHANGE_RUNS, parking),
+            )
+            if rows
+        )
+        if stored != len(changes) and advancing:
+            # Whose lease is a newer one was passed over, and is still one version behind.
+            stored += _CHANGE_RUNS.run(connection, advancing)
+        if stored != len(changes):
+            raise Contested
         return [each["key"] for each in changes]
 
     def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
@@ -214,13 +226,19 @@ def _upsert(table: Table) -> _Statement:
     return _Statement(text, _encoders(table))
 
 
-_CHANGE_RUNS, _APPEND_RUNS = (
-    _Statement(
+def _update_runs(columns: Iterable[str], condition: str = "") -> _Statement:
+    return _Statement(
         f"UPDATE {runs.name} SET {assignments(columns, _changed)}"
-        f" WHERE id = {{key}} AND {guard(_named)}",
+        f" WHERE id = {{key}} AND {guard(_named)}{condition}",
         _encoders(runs),
     )
-    for columns in (CHANGED, APPENDED)
+
+
+_CHANGE_RUNS = _update_runs(CHANGED)
+_APPEND_RUNS = _update_runs(APPENDED)
+# What the guard knows is not set: SQLite would write every index of these columns anew.
+_ADVANCE_RUNS = _update_runs(
+    (*APPENDED, "model_steps", "state"), " AND lease_expires_at >= {lease_expires_at}"
 )
 _GROW = (
     f"UPDATE {sessions.name} SET message_count = message_count + {{added}}, updated_at = {{moment}}"

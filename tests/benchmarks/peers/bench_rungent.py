@@ -52,9 +52,16 @@ async def quote_shipping(ctx: ToolContext, city: str, express: bool) -> ToolResu
 
 
 class Scripted:
-    """Asks for the next tool, or says the sentence: 60 deltas with a checkpoint before each."""
+    """Asks for the next tool, or says the sentence in 60 chunks.
+
+    Never suspends, like the models of the other scripts, unless its chunks are `spaced`: then
+    other tasks have a turn before each, as they do when chunks come from a network.
+    """
 
     retry_policy = RetryPolicy()
+
+    def __init__(self, *, spaced: bool) -> None:
+        self._spaced = spaced
 
     @asynccontextmanager
     async def stream(
@@ -67,13 +74,12 @@ class Scripted:
 
     async def _chunks(self, done: int) -> AsyncGenerator[TextDelta | ModelCompleted]:
         call = work.next_step(done)
-        await trio.lowlevel.checkpoint()
         if call is not None:
             yield ModelCompleted(tool_calls=(ToolCall(call[0], call[1]),))
             return
         for delta in work.DELTAS:
-            # As from a network: other tasks have a turn before the next one comes.
-            await trio.lowlevel.checkpoint()
+            if self._spaced:
+                await trio.lowlevel.checkpoint()
             yield TextDelta(delta)
         yield ModelCompleted(text=work.SENTENCE)
 
@@ -97,14 +103,14 @@ async def one_run(runtime: Runtime, detached: bool) -> tuple[str, int]:
     return "".join(parts), sum(len(part.split()) for part in parts)
 
 
-def variant(kind: str, *, detached: bool = False) -> Opener:
+def variant(kind: str, *, detached: bool = False, spaced: bool = False) -> Opener:
     """A runtime over this kind of store, served for as long as it is measured."""
 
     @asynccontextmanager
     async def opened(folder: Path) -> AsyncGenerator[One]:
         store, tools = await store_of(kind, folder), (find_order, check_stock, quote_shipping)
         agent = Agent(name="bench", instructions=work.INSTRUCTIONS, tools=tools)
-        async with Runtime(agents=[agent], model=Scripted(), store=store) as runtime:
+        async with Runtime(agents=[agent], model=Scripted(spaced=spaced), store=store) as runtime:
             yield partial(one_run, runtime, detached)
 
     return opened
@@ -140,5 +146,9 @@ if __name__ == "__main__":
             "SQLAlchemyStore, create_run": of(variant("sqlite", detached=True), durable=True),
             "SQLAlchemyStore, stream_run": of(variant("sqlite"), durable=True),
             "SQLAlchemyStore on aiosqlite, stream_run": of(variant("aiosqlite"), durable=True),
+            "MemoryStore, stream_run, spaced chunks": of(variant("memory", spaced=True)),
+            "SQLAlchemyStore, stream_run, spaced chunks": of(
+                variant("sqlite", spaced=True), durable=True
+            ),
         },
     )
