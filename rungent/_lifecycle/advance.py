@@ -56,14 +56,16 @@ def advance(run: Run, outcome: Outcome, facts: Facts) -> Transition:
         case Initialised():
             return _initialised(run, outcome)
         case Wrote():
-            closed, rows = _close_wait(run, facts)
-            return Transition(closed, (*rows, Draft("message.delta", {"delta": outcome.text})))
+            return _wrote(run, outcome.text, facts)
         case Ticked():
             return _ticked(run, outcome, facts)
         case Retrying():
             return _retrying(run, outcome)
         case ModelReplied():
-            return _model_replied(run, outcome, facts)
+            if not outcome.unwritten:
+                return _model_replied(run, outcome, facts)
+            wrote = _wrote(run, outcome.unwritten, facts)
+            return wrote.then(_model_replied(wrote.run, outcome, facts))
         case ModelGaveUp() | RunBroke():
             return fail(run, outcome.code, facts)
         case ProgressReported():
@@ -153,6 +155,11 @@ def _retrying(run: Run, outcome: Retrying) -> Transition:
     return Transition(run, (Draft("message.reset", {}), retrying))
 
 
+def _wrote(run: Run, text: str, facts: Facts) -> Transition:
+    closed, rows = _close_wait(run, facts)
+    return Transition(closed, (*rows, Draft("message.delta", {"delta": text})))
+
+
 def _model_replied(run: Run, outcome: ModelReplied, facts: Facts) -> Transition:
     closed, rows = _close_wait(run, facts)
     closed = with_state(
@@ -170,7 +177,8 @@ def _model_replied(run: Run, outcome: ModelReplied, facts: Facts) -> Transition:
     )
     if not outcome.calls:
         return _final(closed, (*rows, completed), outcome.text)
-    reset = (Draft("message.reset", {}),) if outcome.text_shown else ()
+    shown = outcome.text_shown or outcome.unwritten
+    reset = (Draft("message.reset", {}),) if shown else ()
     return Transition(
         with_state(closed, turn=_turn(outcome.calls)),
         (*rows, completed, *reset),

@@ -71,7 +71,8 @@ class Retrying:
 class ModelReplied:
     """A step is complete: calls (with ids unique in the session), or the final text.
 
-    `text_shown` says whether deltas went out since the step's last reset.
+    `text_shown` says whether deltas went out since the step's last reset; `unwritten` is the end
+    of the text if it did not: it goes out as the last one.
     """
 
     text: str
@@ -80,6 +81,7 @@ class ModelReplied:
     provider_request_id: str | None
     usage: Usage | None
     text_shown: bool
+    unwritten: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,33 @@ def test_the_final_answer_completes_step_message_and_run_at_once() -> None:
     assert world.stored.lease is None
 
 
+def test_text_that_nobody_wrote_yet_goes_out_with_the_answer() -> None:
+    world = begun()
+    world.apply(Ticked(first=True, elapsed_seconds=3))
+    assert isinstance(world.proceed(replied(text="Bye.", unwritten="Bye.")), Park)
+    assert world.types()[-5:] == [
+        "activity.updated",
+        "message.delta",
+        "model.completed",
+        "message.completed",
+        "run.completed",
+    ]
+    assert world.last("message.delta") == {"delta": "Bye."}
+    assert world.commits == 4
+
+
+def test_unwritten_text_beside_calls_is_told_and_reset_at_once() -> None:
+    world = begun()
+    call = ToolCall("look", {"n": 1}, "id1")
+    world.proceed(replied(call, text="Let me see.", unwritten="Let me see."))
+    assert world.types()[-4:] == [
+        "message.delta",
+        "model.completed",
+        "message.reset",
+        "tool.started",
+    ]
+
+
 def test_a_step_beyond_the_budget_fails_the_run() -> None:
     world = begun(steps=2)
     for number in (1, 2):

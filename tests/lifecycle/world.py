@@ -109,7 +109,11 @@ def facts_of(
 
 
 def replied(
-    *calls: ToolCall, text: str = "", usage: Usage | None = None, shown: bool = False
+    *calls: ToolCall,
+    text: str = "",
+    usage: Usage | None = None,
+    shown: bool = False,
+    unwritten: str = "",
 ) -> ModelReplied:
     """A reply with calls, or a final text."""
     return ModelReplied(
@@ -119,6 +123,7 @@ def replied(
         provider_request_id=None,
         usage=usage,
         text_shown=shown,
+        unwritten=unwritten,
     )
 
 
