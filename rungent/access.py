@@ -117,7 +117,11 @@ class OwnedStream:
     def __aiter__(self) -> OwnedStream:
         return self
 
-    async def __anext__(self) -> Event:
+    def __anext__(self) -> Awaitable[Event]:
+        # Not a coroutine of its own, which would cost each event as much as the stream itself.
+        return self._stream.__anext__() if self._checked else self._first()
+
+    async def _first(self) -> Event:
         await self.check()
         return await self._stream.__anext__()
 
@@ -132,7 +136,10 @@ class OpeningStream:
     def __aiter__(self) -> OpeningStream:
         return self
 
-    async def __anext__(self) -> Event:
+    def __anext__(self) -> Awaitable[Event]:
+        return self._first() if self._stream is None else self._stream.__anext__()
+
+    async def _first(self) -> Event:
         if self._stream is None:
             self._stream = await self._begin()
         return await self._stream.__anext__()

@@ -142,7 +142,10 @@ class Agent:
 
     def tool(self, name: str) -> AnyTool | None:
         """The tool of that name, or None. Built-in tools are not among them."""
-        return next((tool for tool in self.tools if tool.name == name), None)
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        return None
 
     def export_skill(self, title: str | None = None, extra: str = "") -> str:
         """A draft of a skill document that lists the tools for MCP clients."""

@@ -15,7 +15,7 @@ from rungent._lifecycle.transition import MessageDraft, Transition
 from rungent.errors import InvalidRequest
 from rungent.identity import Identity
 from rungent.ids import Now, new_id
-from rungent.records import Lease, Run, RunStatus, Session
+from rungent.records import Lease, Run, RunState, RunStatus, Session
 from rungent.store.port import Commit
 from rungent.text import canonical_json, dump_json, storable, to_json_value
 
@@ -38,6 +38,8 @@ IfActive = Literal["reject", "cancel_waiting"]
 TITLE_LIMIT = 200
 KEY_LIMIT = 200
 RESOURCE_LIMIT_BYTES = 16 * 1024
+# Given, because pydantic would copy the default of its model for each run.
+_FRESH = RunState()
 
 
 def checked_title(title: object) -> str | None:
@@ -96,8 +98,10 @@ def checked_key(key: object) -> str | None:
     return text
 
 
-def request_digest(operation: str, fields: Mapping[str, JsonValue]) -> str:
-    """What makes two requests under one idempotency key the same request."""
+def request_digest(key: str | None, operation: str, fields: Mapping[str, JsonValue]) -> str | None:
+    """What makes two requests under one idempotency key the same request; None without a key."""
+    if key is None:
+        return None
     return hashlib.sha256(canonical_json({"operation": operation, **fields}).encode()).hexdigest()
 
 
@@ -147,7 +151,7 @@ def new_run(
     lease: Lease,
     claim: bool,
     key: str | None,
-    digest: str,
+    digest: str | None,
     now: Now,
 ) -> Commit:
     """The commit that creates a run: claimed, or queued and reserved by the lease.
@@ -166,8 +170,9 @@ def new_run(
         input=content,
         input_message_id=message_id,
         idempotency_key=key,
-        request_digest=digest if key is not None else None,
+        request_digest=digest,
         retried_from=None if retried is None else retried.id,
+        state=_FRESH,
         lease=lease,
         created_at=moment,
         updated_at=moment,

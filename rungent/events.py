@@ -9,10 +9,9 @@ Source: docs/events.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, with_config
 from typing_extensions import TypedDict
@@ -280,8 +279,7 @@ def event_adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(with_config(ConfigDict(extra="forbid"))(PAYLOADS[kind]))
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """An event before it has an id and a number."""
 
     type: str

@@ -14,6 +14,10 @@ from typing_extensions import override
 __all__ = ["Frozen"]
 
 
+_new = object.__new__
+_fill = object.__setattr__
+
+
 class Frozen(BaseModel):
     """A value that never changes and has no fields but its own."""
 
@@ -28,13 +32,12 @@ class Frozen(BaseModel):
     @classmethod
     def unchecked(cls, values: dict[str, Any]) -> Self:
         """A value of exactly these fields, all of them and of the right types."""
-        made = object.__new__(cls)
-        fill = object.__setattr__
-        fill(made, "__dict__", values)
+        made = _new(cls)
+        _fill(made, "__dict__", values)
         # One set for all: nothing changes it, because nothing can be set.
-        fill(made, "__pydantic_fields_set__", cls._names)
-        fill(made, "__pydantic_extra__", None)
-        fill(made, "__pydantic_private__", None)
+        _fill(made, "__pydantic_fields_set__", cls._names)
+        _fill(made, "__pydantic_extra__", None)
+        _fill(made, "__pydantic_private__", None)
         return made
 
     @override

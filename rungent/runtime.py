@@ -219,7 +219,7 @@ class Runtime:
         key = creation.checked_key(idempotency_key)
         session = await self._access.session(session_id, identity)
         replace = self._doors.cancelling() if mode == "cancel_waiting" else None
-        digest = creation.request_digest("create", {"input": text, "if_active": mode})
+        digest = creation.request_digest(key, "create", {"input": text, "if_active": mode})
         return await self._doors.create(session, creation.Message(text), key, digest, deps, replace)
 
     async def retry_run(
@@ -237,7 +237,7 @@ class Runtime:
         """
         key = creation.checked_key(idempotency_key)
         run, session = await self._access.run(run_id, identity)
-        digest = creation.request_digest("retry", {"run": run_id})
+        digest = creation.request_digest(key, "retry", {"run": run_id})
         return await self._doors.create(session, creation.Retry(run), key, digest, deps, None)
 
     async def submit_response(

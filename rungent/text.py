@@ -65,8 +65,12 @@ def to_json_value(value: object, *, depth: int = 0) -> JsonValue:
     has no JSON form, or lies deeper than 100 levels, becomes its string form.
     Raises what the value's own `__str__` raises.
     """
-    if value is None or isinstance(value, bool):
-        return value
+    kind = type(value)
+    if kind is str:
+        # The usual kinds first: the checks below are for every other, and cost many times more.
+        return storable(cast("str", value))
+    if value is None or kind is bool or kind is int:
+        return cast("int | None", value)
     if isinstance(value, Enum):
         return to_json_value(value.value, depth=depth + 1)
     if isinstance(value, str):
@@ -81,21 +85,28 @@ def to_json_value(value: object, *, depth: int = 0) -> JsonValue:
 
 
 def _container(value: object, depth: int) -> JsonValue:
+    if type(value) is dict:
+        return _object(cast("dict[object, object]", value), depth)
     if isinstance(value, BaseModel):
         return to_json_value(value.model_dump(mode="python", by_alias=True), depth=depth)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return to_json_value(fields, depth=depth)
     if isinstance(value, Mapping):
-        mapping = cast("Mapping[object, object]", value)
-        return {_key(key): to_json_value(item, depth=depth) for key, item in mapping.items()}
+        return _object(cast("Mapping[object, object]", value), depth)
     if isinstance(value, (list, tuple, set, frozenset)):
         items = cast("Collection[object]", value)
         return [to_json_value(item, depth=depth) for item in items]
     return _foreign(value, depth)
 
 
+def _object(mapping: Mapping[object, object], depth: int) -> dict[str, JsonValue]:
+    return {_key(key): to_json_value(item, depth=depth) for key, item in mapping.items()}
+
+
 def _key(key: object) -> str:
+    if type(key) is str:
+        return storable(key)
     if key is None or isinstance(key, bool):
         return json.dumps(key)
     return storable(str(key.value if isinstance(key, Enum) else key))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -23,6 +24,8 @@ __all__ = ["Announcer"]
 
 logger = logging.getLogger("rungent")
 
+# The commit that the current task makes: by which announcer's runtime, of which run.
+_committing: ContextVar[tuple[object, str] | None] = ContextVar("rungent_committing", default=None)
 _told_of: ContextVar[frozenset[str]] = ContextVar("rungent_told_of", default=frozenset())
 
 
@@ -41,6 +44,29 @@ class Announcer:
         self._feed = feed
         self._listener = listener
         self._lines: dict[str, _Line] = {}
+
+    @property
+    def listened(self) -> bool:
+        """Whether anybody has to be told."""
+        return self._listener is not None
+
+    def committing(self, run_id: str) -> AbstractContextManager[None]:
+        """Around each commit of a drive, whose events are announced next.
+
+        A store may report every change, also that of the commit itself; see `heard`.
+        """
+        return _Committing(self, run_id)
+
+    def heard(self, run_id: str | None) -> bool:
+        """Wake the followers of a run, or of all for None, to a change that the store reports.
+
+        Whether it was news: the commit that this task just makes is none, for its events are
+        announced with the commit itself, and followers need not look for them.
+        """
+        if run_id is not None and _committing.get() == (self, run_id):
+            return False
+        self._feed.notify(run_id)
+        return True
 
     def wake(self, run_id: str, events: Sequence[Event]) -> None:
         """Wake the followers of a run to the events of a commit."""
@@ -82,3 +108,19 @@ class Announcer:
             logger.exception("event listener failed on %s of %s", event.type, event.run_id)
         finally:
             _told_of.reset(before)
+
+
+class _Committing(AbstractContextManager[None]):
+    """Marks the task; a commit that failed may be stored all the same, so that followers look."""
+
+    def __init__(self, announcer: Announcer, run_id: str) -> None:
+        self._place = (announcer, run_id)
+
+    def __enter__(self) -> None:
+        _committing.set(self._place)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        _committing.set(None)
+        if kind is not None:
+            announcer, run_id = self._place
+            announcer.wake(run_id, ())

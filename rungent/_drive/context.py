@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import trio
+
 from rungent._drive.journal import Desk, Journal
 from rungent._lifecycle.checks import trusted_answer
 from rungent.agent import Agent
@@ -19,7 +21,10 @@ __all__ = ["DriveContext", "context_about"]
 
 @dataclass(frozen=True, slots=True)
 class DriveContext:
-    """One drive: its run's journal, its agent and model, and the host's dependencies."""
+    """One drive: its run's journal, its agent and model, and the host's dependencies.
+
+    `nursery` is for what a step writes beside its own work.
+    """
 
     desk: Desk
     journal: Journal
@@ -27,6 +32,7 @@ class DriveContext:
     model: Model
     session: Session
     deps: Mapping[str, Any]
+    nursery: trio.Nursery
 
     def tool_context(
         self, call: Call | None = None, report: ReportProgress | None = None

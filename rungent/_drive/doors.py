@@ -82,7 +82,7 @@ class Doors:
         session: Session,
         source: Source,
         key: str | None,
-        digest: str,
+        digest: str | None,
         deps: Deps,
         replace: Callable[[Run], Commit] | None = None,
     ) -> RunReceipt:
@@ -108,7 +108,9 @@ class Doors:
             if created.replayed:
                 return _receipt(created.run, replayed=True)
             if claim:
-                self._supervisor.start(created.run, deps, claim_events=commit.events)
+                self._supervisor.start(
+                    created.run, deps, claim_events=commit.events, session=session
+                )
             else:
                 self._supervisor.reserve(created.run, deps)
         if created.replaced is not None:

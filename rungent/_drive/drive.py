@@ -49,7 +49,8 @@ class Drive:
     """A leased run being advanced by this process.
 
     `deps` is None when the runtime's provider has to be asked; `claim_events` are those of the
-    commit that claimed the run. `ended` is the run when somebody else in this process ended it.
+    commit that claimed the run. `session` is given by whoever has read it. `ended` is the run when
+    somebody else in this process ended it.
     """
 
     desk: Desk
@@ -58,6 +59,7 @@ class Drive:
     run: Run
     deps: Mapping[str, Any] | None = None
     claim_events: Sequence[Event] = ()
+    session: Session | None = None
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     over: trio.Event = field(default_factory=trio.Event)
     begun: float = field(default_factory=trio.current_time)
@@ -103,8 +105,9 @@ class Drive:
             logger.exception("drive of %s crashed", self.run.id)
             broken = RunBroke("internal_error")
         finally:
-            with trio.move_on_after(CLEANUP_SECONDS, shield=True):
-                await self._leave(broken)
+            if self.owns_run or self.desk.announcer.listened:
+                with trio.move_on_after(CLEANUP_SECONDS, shield=True):
+                    await self._leave(broken)
 
     async def _contained(self) -> None:
         """The loop, without errors that host code raised because it was cancelled."""
@@ -151,16 +154,22 @@ class Drive:
             code = "run_initialization_failed" if first else "context_failed"
             await journal.apply(RunBroke(code))
             return
-        context = DriveContext(self.desk, journal, self.agent, self.model, session, deps)
-        pending = await journal.proceed(None)
-        while not isinstance(pending, Park):
-            pending = await journal.proceed(await _perform(context, pending))
+        async with trio.open_nursery() as nursery:
+            context = DriveContext(
+                self.desk, journal, self.agent, self.model, session, deps, nursery
+            )
+            pending = await journal.proceed(None)
+            while not isinstance(pending, Park):
+                pending = await journal.proceed(await _perform(context, pending))
 
     async def _read(self) -> Session | None:
         """The session, its transcript read; None when the store fails and another try is left."""
-        store, state = self.desk.store, self.run.state
+        store, state, session = self.desk.store, self.run.state, self.session
         try:
-            session = await store.get_session(self.run.session_id)
+            provider = self.desk.options.dependency_provider
+            if session is None or (self.deps is None and provider is not None):
+                # The provider may look at what has changed since, as the count of messages.
+                session = await store.get_session(self.run.session_id)
             self.journal.transcript.extend(await store.list_messages(session.id))
         except Exception:
             if state.recoveries >= self.desk.options.max_recoveries:

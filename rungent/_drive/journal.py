@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NoReturn
 
@@ -19,6 +19,7 @@ import trio
 
 from rungent._drive.announce import Announcer
 from rungent._drive.seal import seal
+from rungent._drive.silence import Clock
 from rungent._drive.transcript import Transcript
 from rungent._drive.turn import Turn
 from rungent._lifecycle.advance import advance
@@ -48,23 +49,25 @@ class Desk:
     catalog: Catalog
     options: Options
     worker: str
+    clock: Clock = field(default_factory=Clock)
 
 
-def facts_of(desk: Desk, agent: Agent, now: datetime | None = None) -> Facts:
-    """What decisions of this moment depend on.
+def facts_of(desk: Desk, agent: Agent, now: datetime, interaction_id: str = "") -> Facts:
+    """What decisions of the moment `now` depend on.
 
-    `now` is given where a store may decide in another thread, in which the host's clock need not
-    work.
+    It is given because a store may decide in another thread, in which the host's clock need not
+    work. `interaction_id` is made where none is given.
     """
+    options = desk.options
     return Facts(
         agent=agent,
         catalog=desk.catalog,
-        now=desk.options.now() if now is None else now,
-        interaction_id=new_id("int_"),
-        max_model_steps=desk.options.max_model_steps,
-        max_identical_tool_failures=desk.options.max_identical_tool_failures,
-        max_recoveries=desk.options.max_recoveries,
-        question_seconds=desk.options.question_expires_seconds,
+        now=now,
+        interaction_id=interaction_id or new_id("int_"),
+        max_model_steps=options.max_model_steps,
+        max_identical_tool_failures=options.max_identical_tool_failures,
+        max_recoveries=options.max_recoveries,
+        question_seconds=options.question_expires_seconds,
     )
 
 
@@ -95,6 +98,8 @@ class Journal:
         self._lost = False
         self._untold = deque(untold)
         self._last_events: tuple[Event, ...] = ()
+        self._question_id = new_id("int_")
+        self._committing = desk.announcer.committing(run.id)
         self.transcript = Transcript(agent, ())
 
     @property
@@ -152,46 +157,55 @@ class Journal:
 
         A cancelled caller either stored nothing or gets the cancellation after the commit.
         """
-        await self.apply_late(lambda: outcome)
+        async with self._turn:
+            facts = self._facts()
+            await self._commit(advance(self._run, outcome, facts), facts.now)
 
     async def apply_late(self, decide: Callable[[], Outcome | None]) -> None:
         """Commit what `decide` says once this drive may write; nothing for None."""
         async with self._turn:
             outcome = decide()
             if outcome is not None:
-                await self._commit(advance(self._run, outcome, facts_of(self._desk, self._agent)))
+                facts = self._facts()
+                await self._commit(advance(self._run, outcome, facts), facts.now)
 
     async def proceed(self, outcome: Outcome | None) -> Pending:
         """Commit an outcome together with the opening of the next action, which is returned."""
         async with self._turn:
-            facts = facts_of(self._desk, self._agent)
+            facts = self._facts()
             transition, pending = proceed(self._run, outcome, facts)
-            await self._commit(transition)
+            await self._commit(transition, facts.now)
         return pending
 
     async def apply_last(self, outcome: Outcome) -> None:
         """Commit the last outcome of a drive that broke, if it still owns its run."""
         if self._lost or self._run.status is not RunStatus.RUNNING:
             return
-        transition = advance(self._run, outcome, facts_of(self._desk, self._agent))
-        commit = seal(transition, self._desk.options.now())
+        facts = self._facts()
+        commit = seal(advance(self._run, outcome, facts), facts.now)
         try:
-            await self._desk.store.commit(commit, owner=self._desk.worker, token=self._token)
+            with self._committing:
+                await self._desk.store.commit(commit, owner=self._desk.worker, token=self._token)
         except StaleRun:
             self._lost = True
             return
         self._stored(commit)
 
-    async def _commit(self, transition: Transition) -> None:
+    def _facts(self) -> Facts:
+        return facts_of(self._desk, self._agent, self._desk.options.now(), self._question_id)
+
+    async def _commit(self, transition: Transition, now: datetime) -> None:
         if self._lost:
             await self._stop()
         if not transition.changes:
             # Nothing that anybody could see or need: it is stored with the next change.
             self._run = transition.run
             return
-        commit = seal(transition, self._desk.options.now(), stored=self._stored_run)
+        commit = seal(transition, now, stored=self._stored_run)
+        desk = self._desk
         try:
-            await self._desk.store.commit(commit, owner=self._desk.worker, token=self._token)
+            with self._committing:
+                await desk.store.commit(commit, owner=desk.worker, token=self._token)
         except StaleRun:
             logger.info("drive of %s stops: the run was advanced elsewhere", self._run.id)
             await self._stop()
@@ -199,13 +213,20 @@ class Journal:
             logger.exception("drive of %s stops: the store failed", self._run.id)
             await self._stop()
         self._stored(commit)
-        await self._tell()
+        if self._untold:
+            await self._tell()
 
     def _stored(self, commit: Commit) -> None:
         self._run = self._stored_run = commit.run
-        self.transcript.extend(commit.messages)
-        self._untold.extend(commit.events)
-        self._desk.announcer.wake(commit.run.id, commit.events)
+        if commit.messages:
+            self.transcript.extend(commit.messages)
+        if commit.interactions:
+            # Used up: the next question is another one.
+            self._question_id = new_id("int_")
+        announcer = self._desk.announcer
+        if announcer.listened:
+            self._untold.extend(commit.events)
+        announcer.wake(commit.run.id, commit.events)
 
     async def _stop(self) -> NoReturn:
         self.lose()

@@ -5,10 +5,12 @@ Source: docs/model-steps.md.
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import math
 import random
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import cast
 
 import trio
@@ -41,34 +43,62 @@ async def model_step(drive: DriveContext) -> Outcome:
 
     Cancelled: the stream is closed, and nothing is stored that was not stored before.
     """
-    options = drive.desk.options
-    total = options.model_step_total_timeout_seconds
-    outcome: Outcome | None = None
-    with trio.move_on_after(math.inf if total is None else total) as step_scope:
-        async with trio.open_nursery() as nursery:
-            step = _Step(drive, step_scope, nursery)
-            nursery.start_soon(step.silence.run)
+    step = _Step(drive)
+    outcome: Outcome = ModelGaveUp("model_step_timeout")
+    try:
+        with _until(step.deadline):
             outcome = await step.run()
-            async with drive.journal.turn:
-                # No delta or tick is half told.
-                nursery.cancel_scope.cancel()
-    return outcome if outcome is not None else ModelGaveUp("model_step_timeout")
+    finally:
+        step.silence.end()
+    await step.stop_writing()
+    return outcome
+
+
+def _until(deadline: float) -> AbstractContextManager[object, bool | None]:
+    """What gives up at `deadline`; without one nothing, because a scope is dear."""
+    return nullcontext() if math.isinf(deadline) else trio.CancelScope(deadline=deadline)
 
 
 class _Step:
-    """The state of one step: text so far, silence so far, repetitions so far."""
+    """The state of one step: text so far, silence so far, repetitions so far.
 
-    def __init__(self, drive: DriveContext, scope: trio.CancelScope, nursery: trio.Nursery) -> None:
+    `deadline` is when the step must be over, infinite without a limit. What is written beside
+    the reader of the model's stream has tasks of its own in the drive's nursery.
+    """
+
+    def __init__(self, drive: DriveContext) -> None:
         options = drive.desk.options
+        total = options.model_step_total_timeout_seconds
         self._drive = drive
-        self._scope = scope
         self._echo: Echo | None = None
-        self.pen = Pen(self._write, lambda: nursery.start_soon(self.pen.run))
+        self._writing: set[trio.CancelScope] = set()
+        # The clock starts ticks from its own task; they see the context variables of the step.
+        self._context = contextvars.copy_context()
+        self.deadline = math.inf if total is None else trio.current_time() + total
+        self.pen = Pen(self._write, lambda: self._start(self.pen.run))
         self.silence = Silence(
+            drive.desk.clock,
             self._tick,
+            self._start,
             after=options.model_wait_progress_after_seconds,
             every=options.model_wait_progress_interval_seconds,
         )
+
+    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
+        self._context.run(self._drive.nursery.start_soon, self._beside, work)
+
+    async def _beside(self, work: Callable[[], Awaitable[None]]) -> None:
+        with trio.CancelScope(deadline=self.deadline) as scope:
+            self._writing.add(scope)
+            await work()
+        self._writing.discard(scope)
+
+    async def stop_writing(self) -> None:
+        """End what is written beside the step; no delta or tick is half told."""
+        if self._writing:
+            async with self._drive.journal.turn:
+                for scope in self._writing:
+                    scope.cancel()
 
     async def run(self) -> Outcome:
         """Attempts until one succeeds or the budget is used up."""
@@ -120,8 +150,7 @@ class _Step:
         )
 
     def _remaining(self) -> float | None:
-        left = self._scope.deadline - trio.current_time()
-        return None if math.isinf(left) else left
+        return None if math.isinf(self.deadline) else self.deadline - trio.current_time()
 
     async def _announce_retry(
         self, failure: Failure, retry: int, max_retries: int, delay: float
@@ -141,14 +170,15 @@ class _Step:
     async def _attempt(self, request: ModelRequest) -> Reply | Failure:
         """One use of the model, as a value: under its own deadlines, whatever it raises."""
         options = self._drive.desk.options
-        limit = options.model_step_timeout_seconds
+        limit, idle = options.model_step_timeout_seconds, options.model_idle_timeout_seconds
+        scope: trio.CancelScope | None = None
+        if limit is not None or idle is not None:
+            whole = math.inf if limit is None else trio.current_time() + limit
+            scope = trio.CancelScope(deadline=whole)
         found: list[ModelCompleted] = []
         try:
-            with (
-                trio.move_on_after(math.inf if limit is None else limit) as whole,
-                trio.CancelScope() as idle,
-            ):
-                await self._read(request, idle, found)
+            with scope or nullcontext():
+                await self._read(request, scope, found)
         except ModelFailure as failure:
             return Failure(
                 failure.reason,
@@ -160,21 +190,25 @@ class _Step:
             logger.exception("model of %s failed", self._drive.journal.run.id)
             return Failure("internal_error", terminal=True)
         if not found:
-            late = whole.cancelled_caught or idle.cancelled_caught
+            late = scope is not None and scope.cancelled_caught
             return Failure("timeout" if late else "stream_incomplete")
         self._echo = found[0].echo
         return judge(found[0], self.pen.text)
 
     async def _read(
-        self, request: ModelRequest, idle: trio.CancelScope, found: list[ModelCompleted]
+        self, request: ModelRequest, scope: trio.CancelScope | None, found: list[ModelCompleted]
     ) -> None:
-        """Show text as it comes; `found` gets the completion, also when closing is cut off."""
-        limit = self._drive.desk.options.model_idle_timeout_seconds
+        """Show text as it comes; `found` gets the completion, also when closing is cut off.
+
+        `scope` holds the deadlines of the attempt, of which the nearest counts.
+        """
+        idle = self._drive.desk.options.model_idle_timeout_seconds
+        whole = math.inf if scope is None else scope.deadline
         async with self._drive.model.stream(request) as chunks:
             try:
                 async for chunk in chunks:
-                    if limit is not None:
-                        idle.deadline = trio.current_time() + limit
+                    if scope is not None and idle is not None:
+                        scope.deadline = min(whole, trio.current_time() + idle)
                     if isinstance(chunk, TextDelta):
                         self.pen.put(chunk.text)
                     elif isinstance(chunk, ModelCompleted):

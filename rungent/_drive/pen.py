@@ -29,7 +29,7 @@ class Pen:
         self._start: Callable[[], object] | None = start
         self._pieces: list[str] = []
         self._waiting: list[str] = []
-        self._wake = trio.Event()
+        self._wake: trio.Event | None = None
         self._idle: trio.Event | None = None
         self._busy = False
         self.shown = False
@@ -48,17 +48,17 @@ class Pen:
         clean = storable(text)
         self._pieces.append(clean)
         self._waiting.append(clean)
-        if self._start is not None:
+        if self._wake is not None:
+            self._wake.set()
+            self._wake = None
+        elif self._start is not None:
             # Only now: many steps have no text.
             self._start()
             self._start = None
-        self._wake.set()
 
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
-            await self._wake.wait()
-            self._wake = trio.Event()
             while self._waiting:
                 text = "".join(self._waiting)
                 self._waiting.clear()
@@ -68,6 +68,8 @@ class Pen:
                 self._busy = False
             if self._idle is not None:
                 self._idle.set()
+            self._wake = wake = trio.Event()
+            await wake.wait()
 
     async def settle(self) -> None:
         """Wait until all text is written."""

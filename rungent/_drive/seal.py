@@ -22,32 +22,27 @@ def seal(
     as it is in the store, where that is known.
     """
     before = transition.run
-    events = tuple(
-        Event.unchecked(
-            {
-                "v": 1,
-                "id": new_id("evt_"),
-                "seq": before.event_seq + number,
-                "type": draft.type,
-                "session_id": before.session_id,
-                "run_id": before.id,
-                "created_at": now,
-                "data": dict(draft.data),
-            }
-        )
-        for number, draft in enumerate(transition.events, start=1)
-    )
-    run = before.model_copy(
-        update={
-            "event_seq": before.event_seq + len(events),
-            "version": before.version if created else before.version + 1,
-            "updated_at": now,
+    seq = before.event_seq
+    events: list[Event] = []
+    for draft in transition.events:
+        seq += 1
+        values = {
+            "v": 1,
+            "id": new_id("evt_"),
+            "seq": seq,
+            "type": draft.type,
+            "session_id": before.session_id,
+            "run_id": before.id,
+            "created_at": now,
+            "data": dict(draft.data),
         }
-    )
+        events.append(Event.unchecked(values))
+    version = before.version if created else before.version + 1
+    run = before.model_copy(update={"event_seq": seq, "version": version, "updated_at": now})
     return Commit(
         run=run,
-        events=events,
-        messages=tuple(seal_message(draft, run, now) for draft in transition.messages),
+        events=tuple(events),
+        messages=tuple([seal_message(draft, run, now) for draft in transition.messages]),
         claims=transition.claims,
         interactions=transition.interactions,
         tasks=transition.tasks,
@@ -58,15 +53,18 @@ def seal(
 
 def seal_message(draft: MessageDraft, run: Run, now: datetime, *, id: str = "") -> Message:
     """The stored form of a transcript entry of `run`."""
-    return Message(
-        id=id or new_id("msg_"),
-        session_id=run.session_id,
-        run_id=run.id,
-        role=draft.role,
-        content=draft.content,
-        tool_calls=draft.tool_calls,
-        tool_call_id=draft.tool_call_id,
-        name=draft.name,
-        public=draft.public,
-        created_at=now,
+    return Message.unchecked(
+        {
+            "id": id or new_id("msg_"),
+            "session_id": run.session_id,
+            "run_id": run.id,
+            "role": draft.role,
+            "content": draft.content,
+            "tool_calls": draft.tool_calls,
+            "tool_call_id": draft.tool_call_id,
+            "name": draft.name,
+            "public": draft.public,
+            "position": 0,
+            "created_at": now,
+        }
     )

@@ -123,8 +123,8 @@ class Service:
             )
 
     def _woken(self, run_id: str | None) -> None:
-        self._feed.notify(run_id)
-        self._supervisor.suspect(run_id)
+        if self._desk.announcer.heard(run_id):
+            self._supervisor.suspect(run_id)
 
     async def _watch(self) -> None:
         """Learn of events that other processes commit."""

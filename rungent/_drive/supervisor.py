@@ -23,7 +23,7 @@ from rungent.agent import Agent
 from rungent.errors import NotFound, RuntimeBusy, ShuttingDown, StaleRun
 from rungent.events import Event
 from rungent.llm.port import Model
-from rungent.records import Lease, Run
+from rungent.records import Lease, Run, Session
 from rungent.store.port import Commit
 
 __all__ = ["Supervisor"]
@@ -125,8 +125,11 @@ class Supervisor:
         deps: Mapping[str, Any] | None = None,
         *,
         claim_events: Sequence[Event] = (),
+        session: Session | None = None,
     ) -> None:
         """Drive a run that is leased to this worker, and announce the events of its claim.
+
+        A `session` that the caller has read need not be read again.
 
         The drive belongs to the runtime: it outlives the caller and sees none of the caller's
         context variables. After a stop the lease simply expires.
@@ -138,7 +141,7 @@ class Supervisor:
         if deps is None and reserved is not None:
             deps = reserved.deps
         agent = self._agents[run.agent_name]
-        drive = Drive(self._desk, agent, self._model, run, deps, claim_events)
+        drive = Drive(self._desk, agent, self._model, run, deps, claim_events, session)
         if self._stopping:
             # It came too late for the grace: it only gives the lease back.
             drive.scope.cancel()
@@ -183,6 +186,7 @@ class Supervisor:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
+                nursery.start_soon(self._desk.clock.run)
                 nursery.start_soon(self._renew_forever)
                 nursery.start_soon(self._sweep_forever)
                 nursery.start_soon(self._check_forever)

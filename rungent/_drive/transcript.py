@@ -26,6 +26,7 @@ class Transcript:
         self._call_ids: set[str] = set()
         self._results: dict[str, str] = {}
         self._echo: tuple[tuple[str, ...], Echo] | None = None
+        self._system = ("", 0)
         self.extend(messages)
 
     def extend(self, messages: Iterable[Message]) -> None:
@@ -75,7 +76,9 @@ class Transcript:
             instructions = self._agent.instructions
             text = system_text(instructions, context, left_out=left_out, correction=correction)
             system = {"role": "system", "content": text}
-            fixed = len(dump_json({"messages": [system]}).encode()) + tools.size
+            if text != self._system[0]:
+                self._system = (text, len(dump_json({"messages": [system]}).encode()))
+            fixed = self._system[1] + tools.size
             begin = fit(self._entries, budget * BYTES_PER_TOKEN - fixed)
             if not begin:
                 break

@@ -14,13 +14,18 @@ class Turn:
     """
 
     def __init__(self) -> None:
-        self._lock = trio.Lock()
+        self._holder: trio.lowlevel.Task | None = None
+        self._queue = trio.lowlevel.ParkingLot()
 
     async def __aenter__(self) -> None:
-        try:
-            self._lock.acquire_nowait()
-        except trio.WouldBlock:
-            await self._lock.acquire()
+        task = trio.lowlevel.current_task()
+        if self._holder is None:
+            self._holder = task
+        elif self._holder is task:
+            raise RuntimeError("the holder of a turn cannot wait for it")
+        else:
+            # Whoever unparks this task has made it the holder.
+            await self._queue.park()
 
     async def __aexit__(self, *_: object) -> None:
-        self._lock.release()
+        self._holder = next(iter(self._queue.unpark()), None) if self._queue else None

@@ -6,7 +6,6 @@ last action and the opening of the next, and a run of many steps costs few trans
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from rungent._lifecycle.actions import (
@@ -36,7 +35,7 @@ from rungent._lifecycle.tool_outcomes import broken_off, left_in_doubt
 from rungent._lifecycle.transition import Facts, Transition, event, with_calls, with_state
 from rungent._lifecycle.turns import claim_of, settle, tool_identity
 from rungent.events import Draft
-from rungent.records import Opened, Run, Settled
+from rungent.records import Call, Opened, Run, Settled
 from rungent.text import dump_json
 from rungent.tools.results import progress_envelope
 
@@ -89,7 +88,8 @@ def _open(run: Run, action: Action, facts: Facts) -> tuple[Transition, Pending |
 
 
 def _open_step(run: Run, action: CallModel, facts: Facts) -> Transition:
-    opened = with_state(run, step_open=True).model_copy(update={"model_steps": action.step})
+    state = run.state.model_copy(update={"step_open": True})
+    opened = run.model_copy(update={"state": state, "model_steps": action.step})
     if not action.resumed:
         return Transition(opened, (Draft("model.started", {"step": action.step}),))
     retrying = {
@@ -125,7 +125,7 @@ def _goes_on(invocation: Invocation) -> bool:
 def _opened(invocation: Invocation, facts: Facts) -> Invocation:
     call, earlier = invocation.call, invocation.call.opened
     if _goes_on(invocation):
-        return replace(invocation, call=call.model_copy(update={"continued": True}))
+        return _with_call(invocation, call.model_copy(update={"continued": True}))
     opened = Opened(
         effect=invocation.tool.effect.value,
         arguments=invocation.arguments.normalised,
@@ -133,7 +133,11 @@ def _opened(invocation: Invocation, facts: Facts) -> Invocation:
         attempts=1 if earlier is None else earlier.attempts + 1,
         started_at=facts.now if earlier is None else earlier.started_at,
     )
-    return replace(invocation, call=call.model_copy(update={"opened": opened}))
+    return _with_call(invocation, call.model_copy(update={"opened": opened}))
+
+
+def _with_call(invocation: Invocation, call: Call) -> Invocation:
+    return Invocation(call, invocation.tool, invocation.arguments, invocation.continuing)
 
 
 def _answer_progress(run: Run, action: AnswerProgress) -> Transition:

@@ -6,7 +6,6 @@ else. Source: docs/interactions.md.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from pydantic import JsonValue
@@ -81,7 +80,7 @@ def ask_approval(run: Run, made: ConfirmationMade, facts: Facts) -> Transition:
     kept, expires_in = made.announced, tool.interactive.expires_in
     interaction = new_interaction(run, call, spec, frozen, facts, expires_in, kept)
     paused = pause(with_calls(run, call), call, interaction, facts)
-    return replace(paused, tokens=tokens_of(interaction, kept))
+    return paused._replace(tokens=tokens_of(interaction, kept))
 
 
 def new_interaction(

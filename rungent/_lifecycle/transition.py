@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
@@ -54,8 +54,7 @@ class MessageDraft:
     public: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """The new run and everything to store with it, in order."""
 
     run: Run
@@ -71,12 +70,15 @@ class Transition:
 
         A ledger row of the same call is written once, in its later form.
         """
-        rewritten = {claim.call_id for claim in later.claims}
+        claims = self.claims
+        if claims and later.claims:
+            rewritten = {claim.call_id for claim in later.claims}
+            claims = tuple([claim for claim in claims if claim.call_id not in rewritten])
         return Transition(
             run=later.run,
             events=self.events + later.events,
             messages=self.messages + later.messages,
-            claims=tuple(c for c in self.claims if c.call_id not in rewritten) + later.claims,
+            claims=claims + later.claims,
             interactions=self.interactions + later.interactions,
             tasks=self.tasks + later.tasks,
             tokens=self.tokens + later.tokens,
@@ -84,7 +86,7 @@ class Transition:
 
     def emitting(self, *drafts: Draft) -> Transition:
         """The same with further events at the end."""
-        return replace(self, events=self.events + drafts)
+        return self._replace(events=self.events + drafts)
 
     @property
     def changes(self) -> bool:

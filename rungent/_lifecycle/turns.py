@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from rungent._lifecycle.checks import streak_key
-from rungent._lifecycle.transition import Facts, MessageDraft, Transition, with_calls, with_state
+from rungent._lifecycle.transition import Facts, MessageDraft, Transition, with_state
 from rungent.catalog import tool_failure_retryable
 from rungent.events import Draft
 from rungent.records import Call, FailureStreak, Run, Settled, ToolCall, ToolClaim
@@ -82,20 +82,22 @@ def claim_of(
 ) -> ToolClaim:
     """The ledger row of an opened call."""
     assert call.opened is not None
-    return ToolClaim(
-        run_id=run.id,
-        call_id=call.id,
-        tool_name=call.name,
-        effect=call.opened.effect,
-        arguments=call.opened.arguments,
-        arguments_digest=call.opened.digest,
-        state=state,
-        code=code,
-        idempotency_key=f"{run.id}:{call.id}",
-        attempts=call.opened.attempts,
-        fencing_token=run.fencing_token,
-        started_at=call.opened.started_at,
-        settled_at=None if state == "started" else facts.now,
+    return ToolClaim.unchecked(
+        {
+            "run_id": run.id,
+            "call_id": call.id,
+            "tool_name": call.name,
+            "effect": call.opened.effect,
+            "arguments": call.opened.arguments,
+            "arguments_digest": call.opened.digest,
+            "state": state,
+            "code": code,
+            "idempotency_key": f"{run.id}:{call.id}",
+            "attempts": call.opened.attempts,
+            "fencing_token": run.fencing_token,
+            "started_at": call.opened.started_at,
+            "settled_at": None if state == "started" else facts.now,
+        }
     )
 
 
@@ -114,21 +116,15 @@ def settle(run: Run, call: Call, settled: Settled) -> Transition:
     """
     done = call.model_copy(update={"settled": settled, "progress": None, "asked": None})
     answer = None if call.made else run.state.answer
-    return _release(with_state(with_calls(run, done), recoveries=0, answer=answer))
-
-
-def _release(run: Run) -> Transition:
-    """Move the settled calls at the head of the turn into the transcript, counting failures."""
+    remaining = [done if one.id == done.id else one for one in run.state.turn]
+    # The settled calls at the head of the turn move into the transcript, and count.
     messages: list[MessageDraft] = []
     streak = run.state.streak
-    remaining = list(run.state.turn)
-    while remaining and (settled := remaining[0].settled) is not None:
-        call = remaining.pop(0)
-        messages.extend(answers_of(call, settled.content))
-        streak = _count(streak, settled)
-    return Transition(
-        with_state(run, turn=tuple(remaining), streak=streak), messages=tuple(messages)
-    )
+    while remaining and (over := remaining[0].settled) is not None:
+        messages.extend(answers_of(remaining.pop(0), over.content))
+        streak = _count(streak, over)
+    changed = with_state(run, turn=tuple(remaining), streak=streak, recoveries=0, answer=answer)
+    return Transition(changed, messages=tuple(messages))
 
 
 def tool_message(call: Call, content: str) -> MessageDraft:

@@ -9,10 +9,10 @@ Source: docs/events.md#following.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import trio
 
@@ -38,7 +38,22 @@ class Look:
     found: Sequence[Event] | None = None
 
 
-@dataclass(eq=False)
+class Place:
+    """Where the news of one run are: its news hold it, and it does not hold them.
+
+    So a run that nobody follows any more leaves nothing behind.
+    """
+
+    __slots__ = ("__weakref__", "present")
+
+    def __init__(self) -> None:
+        self.present: Callable[[], News | None] = _none
+
+
+def _none() -> None:
+    """What there is before anybody listens, and after a notification."""
+
+
 class News:
     """What the followers of a run wait for until its log changes, and their looks meanwhile.
 
@@ -47,11 +62,16 @@ class News:
     and `following` waits for what comes after those; without `following` one has to look.
     """
 
-    links: int = 0
-    arrived: trio.Event = field(default_factory=trio.Event)
-    looks: dict[tuple[int, int], Look] = field(default_factory=dict[tuple[int, int], Look])
-    events: Sequence[Event] = ()
-    following: News | None = None
+    __slots__ = ("__weakref__", "arrived", "events", "following", "links", "looks", "place")
+
+    def __init__(self, place: Place, links: int = 0) -> None:
+        self.place = place
+        place.present = ref(self)
+        self.links = links
+        self.arrived = trio.Event()
+        self.looks: dict[tuple[int, int], Look] = {}
+        self.events: Sequence[Event] = ()
+        self.following: News | None = None
 
 
 class EventFeed:
@@ -59,8 +79,7 @@ class EventFeed:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # Weak, so that a run nobody follows any more leaves nothing behind.
-        self._news: WeakValueDictionary[str, News] = WeakValueDictionary()
+        self._places: WeakValueDictionary[str, Place] = WeakValueDictionary()
         self._closed = False
 
     @property
@@ -73,26 +92,20 @@ class EventFeed:
 
         `events` are those of one commit: whoever has seen everything before them may take them.
         """
-        if run_id is not None:
-            news = self._news.pop(run_id, None)
-            if news is None:
-                return
-            if events and news.links < LINKS:
-                news.events = events
-                news.following = self._news[run_id] = News(news.links + 1)
-            news.arrived.set()
+        if run_id is None:
+            for each in list(self._places.values()):
+                _arrive(each, ())
             return
-        waiting = list(self._news.values())
-        self._news.clear()
-        for news in waiting:
-            news.arrived.set()
+        place = self._places.get(run_id)
+        if place is not None:
+            _arrive(place, events)
 
     def listen(self, run_id: str) -> News:
         """What arrives with the next notification; hold on to it while waiting."""
-        news = self._news.get(run_id)
-        if news is None:
-            news = self._news[run_id] = News()
-        return news
+        place = self._places.get(run_id)
+        if place is None:
+            place = self._places[run_id] = Place()
+        return place.present() or News(place)
 
     def open(self) -> None:
         """Let streams wait again."""
@@ -106,6 +119,17 @@ class EventFeed:
     def follow(self, run_id: str, after: int, until: Until | None = None) -> EventStream:
         """A stream of the events with `seq > after`."""
         return EventStream(self, self._store, run_id, after, until)
+
+
+def _arrive(place: Place, events: Sequence[Event]) -> None:
+    news = place.present()
+    if news is None:
+        return
+    place.present = _none
+    if events and news.links < LINKS:
+        news.events = events
+        news.following = News(place, news.links + 1)
+    news.arrived.set()
 
 
 class EventStream:
@@ -147,6 +171,9 @@ class EventStream:
 
         Cancelling it loses nothing, and waiting again costs nothing while there is no news.
         """
+        if self._news is not None and self._news.arrived.is_set():
+            # Nothing below waits then, and so would notice.
+            await trio.lowlevel.checkpoint_if_cancelled()
         while True:
             if (brought := self._brought()) is not None:
                 return brought
@@ -219,10 +246,12 @@ class EventStream:
         return self
 
     async def __anext__(self) -> Event:
-        if not self._buffer:
+        if self._buffer:
+            return self._buffer.pop()
+        found = await self.batch()
+        if not found:
+            raise StopAsyncIteration
+        if len(found) > 1:
             # A copy: what is found may be shared.
-            self._buffer = list(await self.batch())
-            if not self._buffer:
-                raise StopAsyncIteration
-            self._buffer.reverse()
-        return self._buffer.pop()
+            self._buffer = list(found[:0:-1])
+        return found[0]

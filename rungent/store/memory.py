@@ -189,7 +189,7 @@ class MemoryStore(Store):
             or stored.version != commit.run.version - 1
         ):
             raise StaleRun("The run is no longer this drive's.")
-        self._apply(commit, _later(stored.lease, commit.run.lease))
+        self._apply(commit, _renewed(stored.lease, commit.run.lease))
 
     @override
     async def resolve_interaction(
@@ -348,19 +348,27 @@ class MemoryStore(Store):
         """Write everything. Nothing below can fail or wait."""
         run = commit.run if lease is None else commit.run.model_copy(update={"lease": lease})
         self._runs[run.id] = run
-        if run.active:
-            self._active[run.session_id] = run.id
-        elif self._active.get(run.session_id) == run.id:
-            del self._active[run.session_id]
+        if not commit.appends:
+            self._note_active(run)
         self._events[run.id] += commit.events
-        self._claims[run.id] |= {claim.call_id: claim for claim in commit.claims}
-        self._interactions |= {one.id: one for one in commit.interactions}
-        self._tasks |= {(task.run_id, task.task_id): task for task in commit.tasks}
-        self._tokens |= {token.token_hash: token for token in commit.tokens}
+        for claim in commit.claims:
+            self._claims[run.id][claim.call_id] = claim
+        for one in commit.interactions:
+            self._interactions[one.id] = one
+        for task in commit.tasks:
+            self._tasks[task.run_id, task.task_id] = task
+        for token in commit.tokens:
+            self._tokens[token.token_hash] = token
         if commit.messages:
             self._append(run, commit.messages)
         for wake in self._watchers:
             wake(run.id)
+
+    def _note_active(self, run: Run) -> None:
+        if run.active:
+            self._active[run.session_id] = run.id
+        elif self._active.get(run.session_id) == run.id:
+            del self._active[run.session_id]
 
     def _append(self, run: Run, added: Sequence[Message]) -> None:
         messages = self._messages[run.session_id]
@@ -374,11 +382,9 @@ def _oldest(runs: Iterator[Run]) -> list[Run]:
     return sorted(runs, key=lambda run: (run.created_at, run.id))
 
 
-def _later(stored: Lease, given: Lease | None) -> Lease | None:
-    """The lease to keep: a renewal may be newer than what the drive knows."""
-    if given is None or given.expires_at >= stored.expires_at:
-        return given
-    return stored
+def _renewed(stored: Lease, given: Lease | None) -> Lease | None:
+    """The stored lease if it is to be kept: a renewal may be newer than what the drive knows."""
+    return None if given is None or given.expires_at >= stored.expires_at else stored
 
 
 def _claimable(run: Run, owner: str, now: datetime) -> bool:

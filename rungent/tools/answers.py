@@ -101,7 +101,7 @@ def _normal(instance: BaseModel) -> JsonValue:
     # Wrapped by nothing: a model of a list or a text has that as its form.
     dumped = cast("object", instance.model_dump(mode="json", by_alias=True, round_trip=True))
     if isinstance(dumped, dict):
-        return normal_form(instance)
+        return normal_form(instance)[0]
     plain = plain_arguments({"answer": dumped})
     assert isinstance(plain, dict)
     return plain["answer"]

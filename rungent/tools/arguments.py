@@ -22,7 +22,7 @@ from pydantic_core import core_schema
 from rungent.text import storable
 from rungent.tools.normal_form import (
     NoNormalForm,
-    fingerprint,
+    digest,
     normal_form,
     plain_arguments,
     same_value,
@@ -137,7 +137,7 @@ def _check(
 ) -> Arguments:
     try:
         first = _validated(model, plain_arguments(arguments))
-        normalised = normal_form(first)
+        normalised, text = normal_form(first)
     except NoNormalForm as exc:
         raise ArgumentErrors([_detail("", str(exc))]) from exc
     try:
@@ -153,7 +153,7 @@ def _check(
     if changed:
         raise ArgumentErrors([_detail(key, _CHANGED) for key in changed])
     values = {field.parameter: getattr(again, field.attribute) for field in fields}
-    return Arguments(values, normalised, fingerprint(normalised))
+    return Arguments(values, normalised, digest(text))
 
 
 def _validated(model: type[BaseModel], plain: JsonValue) -> BaseModel:

@@ -51,7 +51,7 @@ class ToolContext:
 
     def __post_init__(self) -> None:
         # Copied whole: a tool that changes a nested value must not change the session.
-        private = copy.deepcopy(dict(self.resource))
+        private = copy.deepcopy(dict(self.resource)) if self.resource else {}
         object.__setattr__(self, "resource", MappingProxyType(private))
 
     @classmethod

@@ -15,7 +15,14 @@ from pydantic import BaseModel, JsonValue, RootModel
 
 from rungent.text import canonical_json, to_json_value
 
-__all__ = ["NoNormalForm", "fingerprint", "normal_form", "plain_arguments", "same_value"]
+__all__ = [
+    "NoNormalForm",
+    "digest",
+    "fingerprint",
+    "normal_form",
+    "plain_arguments",
+    "same_value",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +40,12 @@ def fingerprint(arguments: Mapping[str, object]) -> str:
     except (ValueError, RecursionError):
         # Numbers of thousands of digits and endless nesting have no canonical text.
         text = "unrepresentable"
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest(text)
+
+
+def digest(canonical: str) -> str:
+    """The fingerprint of arguments whose canonical text this is."""
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def plain_arguments(arguments: Mapping[str, object]) -> JsonValue:
@@ -59,16 +71,16 @@ def _children(value: object) -> list[object]:
     return []
 
 
-def normal_form(instance: BaseModel) -> dict[str, JsonValue]:
-    """The fields of `instance` by alias, with sorted keys. Raises NoNormalForm."""
+def normal_form(instance: BaseModel) -> tuple[dict[str, JsonValue], str]:
+    """The fields of `instance` by alias, with sorted keys, and their text. Raises NoNormalForm."""
     try:
         dumped = instance.model_dump(mode="json", by_alias=True, round_trip=True, warnings="error")
         made = _sorted(to_json_value(_settled(instance, dumped)))
-        canonical_json(made)  # a number of thousands of digits has no text
+        text = canonical_json(made)  # a number of thousands of digits has none
     except Exception as exc:  # a serialiser of the application broke
         raise NoNormalForm("The value has no JSON form.") from exc
     assert isinstance(made, dict)
-    return made
+    return made, text
 
 
 def _settled(value: object, dumped: object) -> Any:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 import trio
 from pydantic import JsonValue
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from rungent import Agent, RunActivity, ToolCall, ToolContext, tool
+from rungent import Agent, Event, Run, RunActivity, Session, ToolCall, ToolContext, tool
 from rungent.llm.port import Heartbeat, ModelCompleted, ModelFailure, TextDelta
 from rungent.testing.scripted import Delay
 from tests.drive.stores import GatedStore
-from tests.helpers import OWNER, asking, calls, of, rows, stage, texts, types
+from tests.helpers import OWNER, asking, calls, of, opened, rows, stage, texts, types
 
 
 def busy(**changes: Any) -> Agent:
@@ -44,6 +45,42 @@ async def test_ticks_come_after_three_seconds_and_then_every_five(
     ]
     shown: list[JsonValue] = [data["public"] for data in of(events, "activity.updated")]
     assert shown == [{"elapsed_seconds": n} for n in (3, 8, 13)] + [{}]
+
+
+async def test_the_ticks_of_each_run_keep_their_own_time(autojump_clock: MockClock) -> None:
+    silent = [Delay(9), ModelCompleted("x")]
+    async with stage([silent, silent, silent]) as on:
+        logs: dict[float, list[Event]] = {}
+
+        async def play(delay: float) -> None:
+            await trio.sleep(delay)
+            own = await opened(on.runtime, on.store, on.model)
+            logs[delay] = await own.play()
+
+        async with trio.open_nursery() as nursery:
+            for delay in (0, 0.7, 4):
+                nursery.start_soon(play, delay)
+    for events in logs.values():
+        assert [second for second, status, _ in rows(events) if status == "running"] == [3, 8]
+
+
+async def test_a_listener_sees_the_context_of_its_run_in_ticks(autojump_clock: MockClock) -> None:
+    whose: ContextVar[str] = ContextVar("whose", default="nobody")
+    heard: list[tuple[str, str]] = []
+
+    def provide(session: Session, run: Run) -> dict[str, Any]:
+        whose.set(run.id)
+        return {}
+
+    def listen(event: Event) -> None:
+        if event.type == "activity.updated":
+            heard.append((event.run_id, whose.get()))
+
+    script = [[Delay(4), TextDelta("a"), ModelCompleted()]]
+    async with stage(script, dependency_provider=provide, event_listener=listen) as on:
+        run_id = await on.start()
+        await on.log(run_id)
+    assert heard == [(run_id, run_id)] * 2
 
 
 async def test_the_texts_of_an_activity_are_shown_in_their_places(

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
+from typing_extensions import override
 
 from rungent import Event, Identity, InvalidRequest, NotFound
 from rungent.llm.port import ModelCompleted, TextDelta
+from rungent.store.feed import LINKS
 from rungent.store.memory import MemoryStore
+from rungent.store.port import Commit
 from rungent.testing.scripted import Delay
 from tests.drive.stores import FaultyStore, QuietStore
 from tests.helpers import OWNER, Stage, stage, types
@@ -124,6 +127,70 @@ async def test_an_idle_reader_asks_the_store_nothing(autojump_clock: MockClock) 
             await trio.sleep(4)
             assert store.used["list_events"] <= before + 2
             await on.cancel(run_id)
+
+
+async def test_a_reader_who_keeps_up_with_a_run_of_its_worker_hardly_looks(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with stage([talk(30)], store=store) as on:
+        run_id = await on.start()
+        events = await read(on, run_id)
+        assert len(events) > 30
+        # The first, and one whenever the news have become too many to hold on to.
+        assert store.used["list_events"] <= 1 + len(events) / LINKS
+
+
+async def test_a_reader_at_another_worker_over_one_memory_sees_each_event_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+    async with stage([talk(3)], store=store) as on, stage([], store=store) as other:
+        run_id = await on.start()
+        with trio.fail_after(100):
+            async for event in other.runtime.stream_events(run_id, identity=OWNER):
+                if event.type == "message.delta":
+                    assert trio.current_time() == pytest.approx(int(event.data["delta"]), abs=0.01)
+
+
+async def test_what_was_stored_by_a_commit_that_failed_is_seen_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    class LostReply(MemoryStore):
+        lost = False
+
+        @override
+        async def commit(self, commit: Commit, *, owner: str, token: int) -> None:
+            await super().commit(commit, owner=owner, token=token)
+            if not self.lost and commit.events[0].type == "message.delta":
+                self.lost = True
+                raise OSError("the reply was lost")
+
+    async with stage([talk(2), talk(2)], store=LostReply()) as on:
+        run_id = await on.start()
+        seen = await on.until(run_id, "message.delta")
+        assert seen[-1].data == {"delta": "0 "}
+        assert trio.current_time() < 0.1
+        assert types(await on.log(run_id))[-1] == "run.completed"
+
+
+async def test_a_cancelled_reader_takes_nothing_that_waits_for_it(
+    autojump_clock: MockClock,
+) -> None:
+    async with stage([talk(5)]) as on:
+        run_id = await on.start()
+        stream = on.runtime.stream_events(run_id, identity=OWNER)
+        await anext(stream)
+        await trio.sleep(3)
+        seen: list[Event] = []
+        while not seen:
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await stream.batch()
+                pytest.fail("a batch was taken")
+            seen.extend(await stream.batch())
+        rest = [event async for event in stream]
+        assert [event.seq for event in seen + rest] == list(range(2, len(seen + rest) + 2))
 
 
 async def test_a_reader_at_another_worker_sees_events_and_end(autojump_clock: MockClock) -> None:
