@@ -86,7 +86,7 @@ def lock_for_writing(connection: Connection, *, writes_first: bool) -> None:
 
 
 def data_version(connection: Connection) -> int:
-    """A number that differs after every commit by another connection."""
+    """A number that differs after every commit by another connection, but not after its own."""
     version: int = connection.exec_driver_sql("PRAGMA data_version").scalar_one()
     # Where the driver is always in a transaction, the next look needs a new one.
     connection.rollback()

@@ -125,9 +125,9 @@ class SQLAlchemyStore(Store):
 
     @override
     async def watch(self, wake: Callable[[str | None], None], poll_seconds: float) -> None:
-        if self._sqlite and not self._in_memory:
+        if self._writer is not None:
             async with self._lifespan.use():
-                await self._watch_file(wake, poll_seconds)
+                await self._watch_file(self._writer, wake, poll_seconds)
         if self._can_listen:
             async with self._lifespan.use():
                 await notify.listen(self._run, wake, poll_seconds)
@@ -357,28 +357,18 @@ class SQLAlchemyStore(Store):
             with self._hold():
                 await self._executor.stop()  # noqa: ASYNC102 - bounded by the last statement
 
-    async def _watch_file(self, wake: Callable[[str | None], None], poll_seconds: float) -> None:
-        connection = await self._run(_open_apart)
-        try:
-            seen = await self._run(lambda _: sqlite.data_version(connection))
-            # What was committed before this first look was seen by nobody.
-            wake(None)
-            while True:
-                await trio.sleep(poll_seconds)
-                found = await self._run(lambda _: sqlite.data_version(connection))
-                if found != seen:
-                    seen = found
-                    wake(None)
-        finally:
-            with trio.CancelScope(shield=True):
-                await self._run(lambda _: connection.close())
-
-
-def _open_apart(engine: Engine) -> Connection:
-    """A connection that no longer counts in the pool, to be kept and closed by its user."""
-    connection = engine.connect()
-    connection.detach()
-    return connection
+    async def _watch_file(
+        self, writer: Writer, wake: Callable[[str | None], None], poll_seconds: float
+    ) -> None:
+        seen: tuple[int, int] | None = None
+        while True:
+            async with self._writing:
+                found = await self._run(lambda _: writer.others())
+            if found != seen:
+                # At first, too: what was committed before this look was seen by nobody.
+                seen = found
+                wake(None)
+            await trio.sleep(poll_seconds)
 
 
 def _engine_of(source: Sessionmaker | Engine | AsyncEngine) -> Engine | AsyncEngine:

@@ -12,6 +12,8 @@ from types import TracebackType
 
 from sqlalchemy import Connection, Engine
 
+from rungent.persistence.sqlite import data_version
+
 __all__ = ["Writer"]
 
 
@@ -24,14 +26,21 @@ class Writer:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._kept: Connection | None = None
+        self._opened = 0
 
     def connect(self) -> _Use:
         """The connection, opened if need be."""
         if self._kept is None or self._kept.closed or self._kept.invalidated:
             self._kept = self._engine.connect()
+            self._opened += 1
             # It no longer counts in the pool, so that readers have all of that.
             self._kept.detach()
         return _Use(self, self._kept)
+
+    def others(self) -> tuple[int, int]:
+        """What differs after every commit that was not made on this connection."""
+        with self.connect() as connection:
+            return self._opened, data_version(connection)
 
     def close(self) -> None:
         """Close the connection; the next use opens another."""

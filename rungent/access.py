@@ -19,7 +19,7 @@ from rungent.store.feed import EventStream
 from rungent.store.port import Cursor, Store
 from rungent.text import storable
 
-__all__ = ["Access", "OpeningStream", "OwnedStream", "page_limit"]
+__all__ = ["Access", "OpeningStream", "OwnedStream", "checked_seq", "page_limit"]
 
 MAX_PAGE = 500
 T = TypeVar("T")
@@ -32,6 +32,15 @@ def page_limit(limit: object) -> int:
             "query", "limit", message=f"limit must be 1 to {MAX_PAGE}", kind="out_of_range"
         )
     return limit
+
+
+def checked_seq(after_seq: object) -> int:
+    """`after_seq` when it is a number of an event or 0, else InvalidRequest."""
+    if isinstance(after_seq, bool) or not isinstance(after_seq, int) or after_seq < 0:
+        raise InvalidRequest.at(
+            "query", "after_seq", message="after_seq must be 0 or more", kind="out_of_range"
+        )
+    return after_seq
 
 
 class Access:

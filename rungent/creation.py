@@ -24,9 +24,9 @@ __all__ = [
     "Message",
     "Retry",
     "Source",
-    "checked_if_active",
     "checked_input",
     "checked_key",
+    "checked_request",
     "checked_resource",
     "checked_title",
     "new_run",
@@ -74,8 +74,28 @@ def checked_input(content: object, limit: int) -> str:
     return text
 
 
-def checked_if_active(if_active: object) -> IfActive:
-    """The mode, or InvalidRequest."""
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for, as a run of this id.
+
+    `replaces` says that it takes the place of a waiting run; `digest` is given with a key.
+    """
+
+    run_id: str
+    text: str
+    replaces: bool
+    key: str | None
+    digest: str | None
+
+
+def checked_request(content: object, if_active: object, key: object, limit: int) -> Request:
+    """A request to create a run for a message of up to `limit` characters, or InvalidRequest."""
+    text, mode, checked = checked_input(content, limit), _checked_mode(if_active), checked_key(key)
+    digest = request_digest(checked, "create", {"input": text, "if_active": mode})
+    return Request(new_id("run_"), text, mode == "cancel_waiting", checked, digest)
+
+
+def _checked_mode(if_active: object) -> IfActive:
     if if_active == "reject":
         return "reject"
     if if_active == "cancel_waiting":
@@ -129,9 +149,10 @@ def new_session(
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A run for a new user message."""
+    """A run of this id for a new user message."""
 
     content: str
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +184,7 @@ def new_run(
     content = source.content if isinstance(source, Message) else source.run.input
     message_id = new_id("msg_") if retried is None else retried.input_message_id
     run = Run(
-        id=new_id("run_"),
+        id=new_id("run_") if isinstance(source, Retry) else source.run_id,
         session_id=session.id,
         agent_name=session.agent_name,
         status=RunStatus.QUEUED,

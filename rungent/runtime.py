@@ -21,10 +21,10 @@ from rungent._drive.journal import Desk
 from rungent._drive.service import Service
 from rungent._drive.supervisor import Supervisor
 from rungent._drive.tool_call import in_json
-from rungent.access import Access, OpeningStream, OwnedStream, page_limit
+from rungent.access import Access, OpeningStream, OwnedStream, checked_seq, page_limit
 from rungent.agent import Agent
 from rungent.creation import IfActive
-from rungent.errors import InvalidRequest, NotAllowed, NotFound
+from rungent.errors import NotAllowed, NotFound
 from rungent.events import Event
 from rungent.identity import Identity
 from rungent.ids import new_id
@@ -193,7 +193,7 @@ class Runtime:
         self, run_id: str, *, identity: Identity, after_seq: int = 0, limit: int = 500
     ) -> list[Event]:
         """Stored events with `seq > after_seq`, at most `limit` (1–500)."""
-        checked_limit, after = page_limit(limit), _checked_seq(after_seq)
+        checked_limit, after = page_limit(limit), checked_seq(after_seq)
         await self._access.run(run_id, identity)
         return await self._store.list_events(run_id, after=after, limit=checked_limit)
 
@@ -214,13 +214,21 @@ class Runtime:
         ShuttingDown; then nothing is stored. A cancelled caller either created the run, which
         then goes on, or left no trace.
         """
-        text = creation.checked_input(content, self._options.max_input_chars)
-        mode = creation.checked_if_active(if_active)
-        key = creation.checked_key(idempotency_key)
+        limit = self._options.max_input_chars
+        asked = creation.checked_request(content, if_active, idempotency_key, limit)
+        return await self._create(asked, session_id, identity, deps)
+
+    async def _create(
+        self,
+        asked: creation.Request,
+        session_id: str,
+        identity: Identity,
+        deps: Mapping[str, Any] | None,
+    ) -> RunReceipt:
         session = await self._access.session(session_id, identity)
-        replace = self._doors.cancelling() if mode == "cancel_waiting" else None
-        digest = creation.request_digest(key, "create", {"input": text, "if_active": mode})
-        return await self._doors.create(session, creation.Message(text), key, digest, deps, replace)
+        replace = self._doors.cancelling() if asked.replaces else None
+        source = creation.Message(asked.text, asked.run_id)
+        return await self._doors.create(session, source, asked.key, asked.digest, deps, replace)
 
     async def retry_run(
         self,
@@ -331,7 +339,7 @@ class Runtime:
         The identity is checked by the first read, which raises NotFound. Leaving the iterator at
         any point affects nothing.
         """
-        stream = self._feed.follow(run_id, _checked_seq(after_seq), until)
+        stream = self._feed.follow(run_id, checked_seq(after_seq), until)
         return OwnedStream(self._access, stream, run_id, identity)
 
     def stream_run(
@@ -350,15 +358,12 @@ class Runtime:
         """
 
         async def begin() -> OwnedStream:
-            receipt = await self.create_run(
-                session_id,
-                content,
-                identity=identity,
-                deps=deps,
-                idempotency_key=idempotency_key,
-                if_active=if_active,
-            )
-            stream = self._feed.follow(receipt.run_id, 0)
+            limit = self._options.max_input_chars
+            asked = creation.checked_request(content, if_active, idempotency_key, limit)
+            # From before its first event, so that none has to be looked for.
+            news = self._feed.listen(asked.run_id)
+            receipt = await self._create(asked, session_id, identity, deps)
+            stream = self._feed.follow(receipt.run_id, 0, news=news)
             return OwnedStream(self._access, stream, receipt.run_id, identity, checked=True)
 
         return OpeningStream(begin)
@@ -389,11 +394,3 @@ class Runtime:
         """Claim runs that nobody drives, once; returns how many. Raises ShuttingDown."""
         self._supervisor.require_accepting()
         return await self._supervisor.sweep()
-
-
-def _checked_seq(after_seq: object) -> int:
-    if isinstance(after_seq, bool) or not isinstance(after_seq, int) or after_seq < 0:
-        raise InvalidRequest.at(
-            "query", "after_seq", message="after_seq must be 0 or more", kind="out_of_range"
-        )
-    return after_seq

@@ -109,7 +109,11 @@ class Doors:
                 return _receipt(created.run, replayed=True)
             if claim:
                 self._supervisor.start(
-                    created.run, deps, claim_events=commit.events, session=session
+                    created.run,
+                    deps,
+                    claim_events=commit.events,
+                    session=session,
+                    transcript=commit.messages if created.position == 1 else None,
                 )
             else:
                 self._supervisor.reserve(created.run, deps)

@@ -35,7 +35,7 @@ from rungent._lifecycle.outcomes import Outcome, RunBroke
 from rungent.agent import Agent
 from rungent.events import Event
 from rungent.llm.port import Model
-from rungent.records import Run, RunStatus, Session
+from rungent.records import Message, Run, RunStatus, Session
 
 __all__ = ["CLEANUP_SECONDS", "Drive"]
 
@@ -60,6 +60,7 @@ class Drive:
     deps: Mapping[str, Any] | None = None
     claim_events: Sequence[Event] = ()
     session: Session | None = None
+    transcript: Sequence[Message] | None = None
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     over: trio.Event = field(default_factory=trio.Event)
     begun: float = field(default_factory=trio.current_time)
@@ -170,7 +171,10 @@ class Drive:
             if session is None or (self.deps is None and provider is not None):
                 # The provider may look at what has changed since, as the count of messages.
                 session = await store.get_session(self.run.session_id)
-            self.journal.transcript.extend(await store.list_messages(session.id))
+            transcript = self.transcript
+            if transcript is None:
+                transcript = await store.list_messages(session.id)
+            self.journal.transcript.extend(transcript)
         except Exception:
             if state.recoveries >= self.desk.options.max_recoveries:
                 raise

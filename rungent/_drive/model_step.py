@@ -85,11 +85,13 @@ class _Step:
         )
 
     def _start(self, work: Callable[[], Awaitable[None]]) -> None:
-        self._context.run(self._drive.nursery.start_soon, self._beside, work)
+        # Made here, so that also a task that has not begun yet is stopped.
+        scope = trio.CancelScope(deadline=self.deadline)
+        self._writing.add(scope)
+        self._context.run(self._drive.nursery.start_soon, self._beside, work, scope)
 
-    async def _beside(self, work: Callable[[], Awaitable[None]]) -> None:
-        with trio.CancelScope(deadline=self.deadline) as scope:
-            self._writing.add(scope)
+    async def _beside(self, work: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
+        with scope:
             await work()
         self._writing.discard(scope)
 
@@ -112,8 +114,7 @@ class _Step:
         while True:
             verdict = await self._attempt(self._request(context, correction))
             if isinstance(verdict, Reply):
-                await self.pen.settle()
-                return self._replied(verdict)
+                return self._replied(verdict, await self.pen.finish())
             decision = decide_retry(
                 verdict,
                 retries,
@@ -220,7 +221,7 @@ class _Step:
                 with trio.move_on_after(CLOSE_SECONDS, shield=True):
                     await _close(chunks)
 
-    def _replied(self, reply: Reply) -> ModelReplied:
+    def _replied(self, reply: Reply, unwritten: str) -> ModelReplied:
         transcript = self._drive.journal.transcript
         calls = transcript.identified(reply.calls)
         transcript.expect_echo(calls, self._echo)
@@ -231,6 +232,7 @@ class _Step:
             provider_request_id=reply.provider_request_id,
             usage=reply.usage,
             text_shown=self.pen.shown,
+            unwritten=unwritten,
         )
 
     async def _write(self, text: str) -> None:

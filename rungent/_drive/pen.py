@@ -71,16 +71,21 @@ class Pen:
             self._wake = wake = trio.Event()
             await wake.wait()
 
-    async def settle(self) -> None:
-        """Wait until all text is written."""
-        if self._waiting or self._busy:
+    async def finish(self) -> str:
+        """The text that nobody began to write, to be written by the caller: the last of all.
+
+        Comes back when the write in flight is over.
+        """
+        rest = "".join(self._waiting)
+        self._waiting.clear()
+        if self._busy:
             self._idle = trio.Event()
             await self._idle.wait()
             self._idle = None
+        return rest
 
     async def drop(self) -> None:
         """Forget the text of a failed attempt, once the write in flight is over."""
-        self._waiting.clear()
-        await self.settle()
+        await self.finish()
         self._pieces.clear()
         self.shown = False

@@ -23,7 +23,7 @@ from rungent.agent import Agent
 from rungent.errors import NotFound, RuntimeBusy, ShuttingDown, StaleRun
 from rungent.events import Event
 from rungent.llm.port import Model
-from rungent.records import Lease, Run, Session
+from rungent.records import Lease, Message, Run, Session
 from rungent.store.port import Commit
 
 __all__ = ["Supervisor"]
@@ -126,10 +126,11 @@ class Supervisor:
         *,
         claim_events: Sequence[Event] = (),
         session: Session | None = None,
+        transcript: Sequence[Message] | None = None,
     ) -> None:
         """Drive a run that is leased to this worker, and announce the events of its claim.
 
-        A `session` that the caller has read need not be read again.
+        A `session` or a whole `transcript` that the caller knows need not be read again.
 
         The drive belongs to the runtime: it outlives the caller and sees none of the caller's
         context variables. After a stop the lease simply expires.
@@ -141,7 +142,7 @@ class Supervisor:
         if deps is None and reserved is not None:
             deps = reserved.deps
         agent = self._agents[run.agent_name]
-        drive = Drive(self._desk, agent, self._model, run, deps, claim_events, session)
+        drive = Drive(self._desk, agent, self._model, run, deps, claim_events, session, transcript)
         if self._stopping:
             # It came too late for the grace: it only gives the lease back.
             drive.scope.cancel()

@@ -116,9 +116,16 @@ class EventFeed:
         self._closed = True
         self.notify(None)
 
-    def follow(self, run_id: str, after: int, until: Until | None = None) -> EventStream:
-        """A stream of the events with `seq > after`."""
-        return EventStream(self, self._store, run_id, after, until)
+    def follow(
+        self, run_id: str, after: int, until: Until | None = None, *, news: News | None = None
+    ) -> EventStream:
+        """A stream of the events with `seq > after`.
+
+        `news` are those of a run that had no events when they were asked for; if the stream is
+        about that run, they bring the first.
+        """
+        fresh = news if news is not None and news.place is self._places.get(run_id) else None
+        return EventStream(self, self._store, run_id, after, until, fresh)
 
 
 def _arrive(place: Place, events: Sequence[Event]) -> None:
@@ -142,7 +149,13 @@ class EventStream:
     """
 
     def __init__(
-        self, feed: EventFeed, store: Store, run_id: str, after: int, until: Until | None
+        self,
+        feed: EventFeed,
+        store: Store,
+        run_id: str,
+        after: int,
+        until: Until | None,
+        news: News | None = None,
     ) -> None:
         self._feed = feed
         self._store = store
@@ -153,7 +166,7 @@ class EventStream:
         self._buffer: list[Event] = []
         self._interrupted = False
         # Listened to since before the last look, which saw the end of the log; else None.
-        self._news: News | None = None
+        self._news = news
         self._page = FIRST_PAGE
 
     @property
@@ -171,9 +184,13 @@ class EventStream:
 
         Cancelling it loses nothing, and waiting again costs nothing while there is no news.
         """
-        if self._news is not None and self._news.arrived.is_set():
+        if self._buffer or (self._news is not None and self._news.arrived.is_set()):
             # Nothing below waits then, and so would notice.
             await trio.lowlevel.checkpoint_if_cancelled()
+        if self._buffer:
+            # What a reader by events began and did not finish.
+            rest, self._buffer = self._buffer[::-1], []
+            return rest
         while True:
             if (brought := self._brought()) is not None:
                 return brought

@@ -186,11 +186,13 @@ async def test_a_store_that_cannot_be_read_does_not_fail_the_run(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    store.broken.add("list_messages")
-    async with stage(["Done."], store=store) as on:
+    async with stage(["Hello.", "Done."], store=store) as on:
+        await on.play()
+        store.broken.add("list_messages")
         run_id = await on.start()
         await trio.testing.wait_all_tasks_blocked()
-        assert (await on.run(run_id)).lease is None
+        waiting = await on.run(run_id)
+        assert (waiting.status, waiting.lease) == ("running", None)
         store.broken.clear()
         assert types(await on.log(run_id))[-1] == "run.completed"
 
@@ -199,8 +201,10 @@ async def test_a_store_that_can_never_be_read_fails_the_run_in_the_end(
     autojump_clock: MockClock,
 ) -> None:
     store = FaultyStore()
-    store.broken.add("list_messages")
-    async with stage([], store=store) as on:
+    async with stage(["Hello."], store=store) as on:
+        await on.play()
+        assert not store.used["list_messages"], "the first message of a session is known"
+        store.broken.add("list_messages")
         events = await on.play()
         assert types(events) == ["run.started", "run.failed"]
         assert store.used["list_messages"] == 6

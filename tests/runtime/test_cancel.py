@@ -81,7 +81,16 @@ async def test_a_run_is_cancelled_in_any_phase(
 
 async def test_a_run_is_cancelled_before_its_drive_began(autojump_clock: MockClock) -> None:
     heard: list[str] = []
-    async with stage(["ok"], event_listener=lambda event: heard.append(event.type)) as on:
+
+    async def look_up(*_: object) -> dict[str, Any]:
+        await trio.sleep(1)
+        return {}
+
+    async with stage(
+        ["ok"],
+        event_listener=lambda event: heard.append(event.type),
+        dependency_provider=look_up,
+    ) as on:
         run_id = await on.start()
         await on.cancel(run_id)
         await check_free(on, run_id)
