@@ -76,6 +76,10 @@ class Reader:
             yield ModelCompleted("Done.")
             return
         yield TextDelta("Well.")
+        # Time to write it, before the reply that would else take it along. In the first moment
+        # the task that writes it may not have begun.
+        for _ in range(2):
+            await trio.sleep(self._pause)
         yield ModelCompleted("Well.", tool_calls=tuple(TURNS[turn]))
 
 
