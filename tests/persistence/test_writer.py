@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,11 @@ import trio
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
+from trio.testing import MockClock
 
 from rungent.persistence import SQLAlchemyStore
 from rungent.records import Run
+from rungent.testing.clock import HoldAutojump
 from rungent.testing.store_samples import OWNER, create_running, session_of, step
 from tests.persistence.stores import FILE_KINDS, checked_out, make_engine, opened
 
@@ -112,3 +115,26 @@ async def _advance(store: SQLAlchemyStore, run: Run) -> Run:
     commit = step(run)
     await store.commit(commit, owner=OWNER, token=1)
     return commit.run
+
+
+async def test_only_commits_of_others_are_reported(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    engine = make_engine("inline", tmp_path)
+    store = SQLAlchemyStore(engine, inline=True, hold=HoldAutojump(autojump_clock))
+    heard: list[str | None] = []
+    async with opened(store), trio.open_nursery() as nursery:
+        run = await create_running(store)
+        nursery.start_soon(store.watch, heard.append, 0.5)
+        await trio.sleep(1.2)
+        assert heard == [None], "what came before is unknown"
+        for _ in range(3):
+            run = await _advance(store, run)
+            await trio.sleep(1)
+        assert heard == [None]
+        with sqlite3.connect(tmp_path / "runs.db") as other:
+            other.execute("UPDATE rungent_sessions SET title = 'changed'")
+        other.close()
+        await trio.sleep(1)
+        assert heard == [None, None]
+        nursery.cancel_scope.cancel()
