@@ -166,7 +166,7 @@ class EventStream:
         self._buffer: list[Event] = []
         self._interrupted = False
         # Listened to since before the last look, which saw the end of the log; else None.
-        self._news = news
+        self._news: News | None = news
         self._page = FIRST_PAGE
 
     @property
@@ -204,7 +204,7 @@ class EventStream:
                     return events
                 if await self._ended():
                     return ()
-                self._news = news
+                self._news: News | None = news
             if self._last_type in TERMINAL_TYPES:
                 return ()
             if self._feed.closed:

@@ -203,7 +203,7 @@ async def test_a_store_that_can_never_be_read_fails_the_run_in_the_end(
     store = FaultyStore()
     async with stage(["Hello."], store=store) as on:
         await on.play()
-        assert not store.used["list_messages"], "the first message of a session is known"
+        assert "list_messages" not in store.used, "the first message of a session is known"
         store.broken.add("list_messages")
         events = await on.play()
         assert types(events) == ["run.started", "run.failed"]
