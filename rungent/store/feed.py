@@ -204,7 +204,7 @@ class EventStream:
                     return events
                 if await self._ended():
                     return ()
-                self._news: News | None = news
+                self._news = news
             if self._last_type in TERMINAL_TYPES:
                 return ()
             if self._feed.closed:
