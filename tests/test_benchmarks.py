@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.__main__ import NAMES
+from tests.benchmarks.__main__ import NAMES, parser, publish_kept
 from tests.benchmarks.figures import Column, Sheet, as_json, as_markdown
 from tests.benchmarks.page import figures_region, write_region
 from tests.benchmarks.peers.publish import peers_region
@@ -103,3 +103,11 @@ def test_the_region_of_peers_has_medians_and_failed_variants() -> None:
     assert "| p: quick | 20 | 2.00 | 20 | 2.00 | 0 | – | – |" in region
     assert "| p: broken | – |" in region
     assert "- p: p 1" in region
+
+
+def test_kept_figures_are_published_like_new_ones(tmp_path: Path) -> None:
+    kept, page = tmp_path / "figures.json", tmp_path / "page.md"
+    kept.write_text(json.dumps({"machine": "M 1", "benchmarks": {"start": [as_json(SHEET)]}}))
+    page.write_text("<!-- figures:begin --><!-- figures:end -->")
+    publish_kept(parser().parse_args(["--kept", str(kept), "--page", str(page)]))
+    assert as_markdown(SHEET) in page.read_text()

@@ -10,13 +10,14 @@ import platform
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import trio
 from rich.console import Console
 
-from tests.benchmarks.figures import Sheet, as_json, as_table
+from tests.benchmarks.figures import Sheet, as_json, as_table, from_json
 from tests.benchmarks.page import figures_region, write_region
 
 NAMES = (
@@ -49,6 +50,13 @@ async def main(arguments: argparse.Namespace) -> None:
         if arguments.json is not None:
             # After each one: whoever loses patience keeps what was measured.
             _write_json(arguments.json, measured_on, sheets)
+    publish(arguments, measured_on, sheets)
+
+
+def publish(
+    arguments: argparse.Namespace, measured_on: str, sheets: Mapping[str, Sequence[Sheet]]
+) -> None:
+    """Draw the figures and write them into the page, where that was asked for."""
     if arguments.plot is not None:
         from tests.benchmarks.plot import draw
 
@@ -56,6 +64,13 @@ async def main(arguments: argparse.Namespace) -> None:
     if arguments.page is not None:
         link = None if arguments.plot is None else _link(arguments.plot, arguments.page)
         write_region(arguments.page, "figures", figures_region(sheets, measured_on, link))
+
+
+def publish_kept(arguments: argparse.Namespace) -> None:
+    """The same with figures that `--json` kept."""
+    kept = json.loads(arguments.kept.read_text(encoding="utf-8"))
+    sheets = {name: [from_json(each) for each in made] for name, made in kept["benchmarks"].items()}
+    publish(arguments, kept["machine"], sheets)
 
 
 def machine() -> str:
@@ -83,6 +98,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(NAMES)}")
     made.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     made.add_argument("--plot", type=Path, metavar="FILE", help="draw there: .svg or .png")
+    made.add_argument(
+        "--kept", type=Path, metavar="FILE", help="measure nothing: draw and publish what it holds"
+    )
     made.add_argument("--page", type=Path, metavar="FILE", help="write the tables of this page")
     made.add_argument("--tiny", action="store_true", help="only try it: the figures mean nothing")
     return made
@@ -93,4 +111,9 @@ if __name__ == "__main__":
     unknown = set(given.names) - set(NAMES)
     if unknown:
         parser().error(f"unknown benchmarks: {', '.join(sorted(unknown))}")
-    trio.run(main, given)
+    if given.plot is not None and find_spec("matplotlib") is None:
+        parser().error("--plot needs the extra bench: pip install -e '.[dev,bench]'")
+    if given.kept is not None:
+        publish_kept(given)
+    else:
+        trio.run(main, given)

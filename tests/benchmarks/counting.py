@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine.interfaces import AdaptedConnection
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import sessionmaker
 
@@ -39,32 +41,35 @@ async def count_statements(name: str) -> Counts | None:
             async_engine = create_async_engine(f"sqlite+aiosqlite:///{path}")
             store = SQLAlchemyStore(async_sessionmaker(async_engine, expire_on_commit=False))
             watched = async_engine.sync_engine
+        counts = counting(watched)
         await store.create_schema()
         runtime = Runtime(agents=[AGENT], model=InstantModel(), store=store)
         async with runtime:
             session = await runtime.create_session(identity=USER)
-            counts = counting(watched)
+            before = replace(counts)
             # Followed in pages after the end, so that a reader's queries are not counted.
             receipt = await runtime.create_run(session.id, "Count this.", identity=USER)
             async for _ in runtime.stream_events(receipt.run_id, identity=USER, after_seq=0):
                 pass
-            return Counts(counts.commits, counts.statements)
+            return Counts(counts.commits - before.commits, counts.statements - before.statements)
 
 
 def counting(engine: Engine) -> Counts:
-    """Counts that grow with whatever this engine does from now on."""
+    """Counts that grow with whatever the connections do that this engine makes from now on."""
     counts = Counts()
 
-    def commit(connection: Any) -> None:
-        counts.commits += 1
+    def note(statement: str) -> None:
+        kind = statement.lstrip().upper()
+        counts.commits += kind.startswith("COMMIT")
+        counts.reads += kind.startswith(("SELECT", "PRAGMA"))
+        counts.statements += kind.startswith(("INSERT", "UPDATE", "DELETE"))
 
-    def execute(
-        connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool
-    ) -> None:
-        reads = statement.lstrip().upper().startswith(("SELECT", "PRAGMA"))
-        counts.reads += reads
-        counts.statements += not reads
+    def connected(connection: Any, _: object) -> None:
+        # SQLite itself tells: not all statements pass through SQLAlchemy.
+        if isinstance(connection, AdaptedConnection):
+            connection.run_async(methodcaller("set_trace_callback", note))
+        else:
+            connection.set_trace_callback(note)
 
-    event.listen(engine, "commit", commit)
-    event.listen(engine, "before_cursor_execute", execute)
+    event.listen(engine, "connect", connected)
     return counts

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
-__all__ = ["Column", "Sheet", "Value", "as_json", "as_markdown", "as_table"]
+__all__ = ["Column", "Sheet", "Value", "as_json", "as_markdown", "as_table", "from_json"]
 
 Value = str | int | float | None
 
@@ -77,4 +77,12 @@ def as_json(sheet: Sheet) -> Mapping[str, Any]:
     """The raw values, each under its heading."""
     headings = [column.heading for column in sheet.columns]
     rows = [dict(zip(headings, row, strict=True)) for row in sheet.rows]
-    return {"title": sheet.title, "note": sheet.note, "rows": rows}
+    digits = [column.digits for column in sheet.columns]
+    return {"title": sheet.title, "note": sheet.note, "digits": digits, "rows": rows}
+
+
+def from_json(kept: Mapping[str, Any]) -> Sheet:
+    """The sheet that `as_json` kept."""
+    headings = list(kept["rows"][0])
+    columns = [Column(*each) for each in zip(headings, kept["digits"], strict=True)]
+    return Sheet(kept["title"], columns, [[*row.values()] for row in kept["rows"]], kept["note"])

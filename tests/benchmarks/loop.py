@@ -46,7 +46,7 @@ async def measure(size: Size = FULL) -> list[Sheet]:
         stored = (None, None) if counted is None else (counted.commits, counted.statements)
         rows.append([name, *medians, *stored])
     title = f"4 steps, 3 tools, 60 words a run; medians of {size.rounds} rounds"
-    note = "Runs at once, and per run: stored deltas (one by one), commits, statements that write."
+    note = "Runs at once, and per run: stored deltas (one by one), commits, statements that write (one a row)."
     return [Sheet(title, columns, rows, note)]
 
 
