@@ -46,7 +46,8 @@ from rungent.ids import new_id
 
 new_id("evt_")
 child = os.fork()
-print("\\n".join(new_id("evt_") for _ in range(50)), flush=True)
+made = "".join(new_id("evt_") + "\\n" for _ in range(50))
+os.write(1, made.encode())  # at once: both write into one pipe
 if child:
     os.waitpid(child, 0)
 """
