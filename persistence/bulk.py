@@ -114,19 +114,11 @@ class SqliteBulk:
 
     def change_runs(self, connection: Connection, changes: Sequence[Values]) -> Collection[str]:
         """All of them, or Contested."""
-        appending = [each for each in changes if "state" not in each]
-        advancing = [each for each in changes if each.get("status") == "running"]
-        parking = [each for each in changes if each.get("status", "running") != "running"]
-        stored = sum(
-            statement.run(connection, rows)
-            for statement, rows in (
-                (_APPEND_RUNS, appending),
-                (_ADVANCE_RUNS, advancing),
-                (_CHANGE_RUNS, parking),
-            )
-            if rows
-        )
-        if stored != len(changes) and advancing:
+        groups: dict[_Statement, list[Values]] = {}
+        for each in changes:
+            groups.setdefault(_update_for(each), []).append(each)
+        stored = sum(statement.run(connection, rows) for statement, rows in groups.items())
+        if stored != len(changes) and (advancing := groups.get(_ADVANCE_RUNS)):
             # Whose lease is a newer one was passed over, and is still one version behind.
             stored += _CHANGE_RUNS.run(connection, advancing)
         if stored != len(changes):
@@ -240,6 +232,15 @@ _APPEND_RUNS = _update_runs(APPENDED)
 _ADVANCE_RUNS = _update_runs(
     (*APPENDED, "model_steps", "state"), " AND lease_expires_at >= {lease_expires_at}"
 )
+
+
+def _update_for(change: Values) -> _Statement:
+    """The statement that leaves alone what the change does not touch."""
+    if "state" not in change:
+        return _APPEND_RUNS
+    return _ADVANCE_RUNS if change["status"] == "running" else _CHANGE_RUNS
+
+
 _GROW = (
     f"UPDATE {sessions.name} SET message_count = message_count + {{added}}, updated_at = {{moment}}"
     " WHERE id = {key}"

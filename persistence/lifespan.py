@@ -26,37 +26,33 @@ class Lifespan:
         """Be a user for the length of the block. Leaving is shielded; cancelled before is unused."""
         return Use(self)
 
-    def enter_running(self) -> bool:
+    def join(self) -> bool:
         """Become a user if there is another one, who keeps it running."""
         if self._users == 0:
             return False
         self._users += 1
         return True
 
-    def leave_running(self) -> bool:
+    def part(self) -> bool:
         """Be a user no longer if there is another one, who keeps it running."""
         if self._users == 1:
             return False
         self._users -= 1
         return True
 
-    async def enter(self) -> None:
-        """Become a user."""
-        if self.enter_running():
-            return
-        # Nobody uses it: a stop may be under way, which is waited for.
+    async def join_first(self) -> None:
+        """Become a user, the only one as it seemed; a stop that is under way is waited for."""
         async with self._turn:
             if not self._running:
                 self._start()
                 self._running = True
             self._users += 1
 
-    async def leave(self) -> None:
-        """Be a user no longer."""
+    async def part_last(self) -> None:
+        """Be a user no longer, the last one."""
         self._users -= 1
-        if self._users == 0:
-            with trio.CancelScope(shield=True):
-                await self._end()
+        with trio.CancelScope(shield=True):
+            await self._end()
 
     async def _end(self) -> None:
         async with self._turn:
@@ -77,9 +73,9 @@ class Use:
         self._lifespan = lifespan
 
     async def __aenter__(self) -> None:
-        if not self._lifespan.enter_running():
-            await self._lifespan.enter()
+        if not self._lifespan.join():
+            await self._lifespan.join_first()
 
     async def __aexit__(self, *_: object) -> None:
-        if not self._lifespan.leave_running():
-            await self._lifespan.leave()  # noqa: ASYNC102 - shielded there, bounded by the last statement
+        if not self._lifespan.part():
+            await self._lifespan.part_last()  # noqa: ASYNC102 - shielded there, bounded by the last statement

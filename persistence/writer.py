@@ -30,7 +30,7 @@ class Writer:
 
     def connect(self) -> _Use:
         """The connection, opened if need be."""
-        if self._kept is None or self._kept.closed or self._kept.invalidated:
+        if self._kept is None or self._kept.closed:
             self._kept = self._engine.connect()
             self._opened += 1
             # It no longer counts in the pool, so that readers have all of that.

@@ -24,7 +24,6 @@ __all__ = [
     "Message",
     "Retry",
     "Source",
-    "checked_input",
     "checked_key",
     "checked_request",
     "checked_resource",
@@ -66,7 +65,7 @@ def checked_resource(resource: object) -> dict[str, JsonValue]:
     return value
 
 
-def checked_input(content: object, limit: int) -> str:
+def _checked_input(content: object, limit: int) -> str:
     """The trimmed input of 1 to `limit` characters. InvalidRequest for anything else."""
     text = storable(content).strip() if isinstance(content, str) else ""
     if not 1 <= len(text) <= limit:
@@ -90,7 +89,7 @@ class Request:
 
 def checked_request(content: object, if_active: object, key: object, limit: int) -> Request:
     """A request to create a run for a message of up to `limit` characters, or InvalidRequest."""
-    text, mode, checked = checked_input(content, limit), _checked_mode(if_active), checked_key(key)
+    text, mode, checked = _checked_input(content, limit), _checked_mode(if_active), checked_key(key)
     digest = request_digest(checked, "create", {"input": text, "if_active": mode})
     return Request(new_id("run_"), text, mode == "cancel_waiting", checked, digest)
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-
-import pytest
 
 from rungent.ids import ids_from, new_id
 
@@ -53,7 +50,6 @@ if child:
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_makes_ids_of_its_own() -> None:
     made = subprocess.run(
         [sys.executable, "-c", FORKING], capture_output=True, text=True, check=True, timeout=60
