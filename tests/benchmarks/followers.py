@@ -67,14 +67,14 @@ async def _idle(size: Size) -> Sheet:
         Column("followers"),
         Column("KiB each", 1),
         Column("CPU %", 2),
-        Column("queries/s", 1),
+        Column("reads/s", 1),
         Column("until all have one event, ms"),
     )
     row = (
         f"{size.idle:,}",
         (begun["kib"] - before["kib"]) / size.idle,
         idle["cpu"] / size.idle_seconds * 100,
-        idle["queries"] / size.idle_seconds,
+        idle["reads"] / size.idle_seconds,
         max(delays),
     )
     return Sheet(f"Idle followers of one run on SQLite, {size.idle_seconds:g} s", columns, [row])
@@ -98,9 +98,9 @@ async def _shared(size: Size) -> Sheet:
         statistics.median(cut[49] for cut in cuts),
         statistics.median(cut[98] for cut in cuts),
         statistics.median(max(delays) for delays in rounds),
-        cost_between(before, after)["queries"] / size.told,
+        cost_between(before, after)["reads"] / size.told,
     )
-    headings = ("followers", "p50 ms", "p99 ms", "last ms", "queries each time")
+    headings = ("followers", "p50 ms", "p99 ms", "last ms", "reads each time")
     title = f"One event for all followers of its run, {size.told} times"
     return Sheet(title, [Column(heading) for heading in headings], [row])
 

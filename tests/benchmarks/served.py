@@ -17,13 +17,14 @@ from typing import Any
 
 import httpx
 import trio
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import create_engine
 
 from rungent import Agent, Identity, Runtime
 from rungent.asgi import create_app, serve
 from rungent.llm import ModelCompleted, ModelRequest, RetryPolicy, TextDelta
 from rungent.llm.port import ModelChunk
 from rungent.sqlalchemy import SQLAlchemyStore
+from tests.benchmarks.counting import counting
 from tests.benchmarks.processes import ROOT, resident_kib
 
 BURST_CHUNKS = 50
@@ -70,7 +71,7 @@ def _identify(request: object) -> Identity:
 async def main(database: str) -> None:
     """Serve until a signal comes; the first line printed is the URL."""
     engine = create_engine(f"sqlite:///{database}")
-    queries = _counted(engine)
+    counts = counting(engine)
     store = SQLAlchemyStore(engine)
     await store.create_schema()
     model = TalkingModel()
@@ -88,7 +89,7 @@ async def main(database: str) -> None:
             "kib": resident_kib(),
             "peak_kib": peak,
             "cpu": time.process_time(),
-            "queries": len(queries),
+            "reads": counts.reads,
         }
 
     @app.post("/tell")
@@ -100,18 +101,6 @@ async def main(database: str) -> None:
     async with trio.open_nursery() as nursery:
         url = await nursery.start(partial(serve, app, runtime=runtime, port=0))
         print(url, flush=True)
-
-
-def _counted(engine: Engine) -> list[None]:
-    seen: list[None] = []
-
-    def execute(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
-        # The look at the file's version is the worker's, not its followers'.
-        if "data_version" not in statement:
-            seen.append(None)
-
-    event.listen(engine, "before_cursor_execute", execute)
-    return seen
 
 
 @asynccontextmanager
