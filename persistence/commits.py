@@ -38,9 +38,11 @@ from rungent.store.port import Commit
 __all__ = [
     "DriveCommit",
     "add_parts",
+    "append_all",
     "change_run",
     "commit_all",
     "commit_each",
+    "is_append",
     "is_stored",
 ]
 
@@ -115,6 +117,23 @@ def commit_all(connection: Connection, units: Sequence[DriveCommit]) -> list[boo
         kept or (unit.repeated and is_stored(connection, unit.commit))
         for unit, kept in zip(units, stored, strict=True)
     ]
+
+
+def is_append(connection: Connection, units: Sequence[DriveCommit]) -> bool:
+    """Whether `append_all` can store the units: nothing but events, and each run once."""
+    return (
+        connection.dialect.name == "postgresql"
+        and all(not unit.repeated and unit.commit.only_events for unit in units)
+        and len({unit.commit.run.id for unit in units}) == len(units)
+    )
+
+
+def append_all(connection: Connection, units: Sequence[DriveCommit]) -> list[bool]:
+    """Store those units that still hold their run, in one statement; says which."""
+    ordered = sorted(units, key=lambda unit: unit.commit.run.id)
+    added = [event for unit in ordered for event in unit.commit.events]
+    changed = set(_POSTGRES.append(connection, [*map(_guarded, ordered)], added))
+    return [unit.commit.run.id in changed for unit in units]
 
 
 def commit_each(connection: Connection, units: Sequence[DriveCommit]) -> list[bool]:

@@ -8,7 +8,7 @@ Source: docs/persistence.md#group-commit.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 
 from pydantic_core import to_json
@@ -34,6 +34,18 @@ class PostgresBulk:
         """One statement, which also says whose run was lost."""
         return list(connection.scalars(_CHANGE_RUNS, _document(changes)))
 
+    def append(
+        self, connection: Connection, changes: Sequence[Values], added: Sequence[Event]
+    ) -> Collection[str]:
+        """Change runs and insert the events of those that were changed, whose ids it returns.
+
+        `changes` as for `change_runs`, with the columns of APPENDED. One statement with all that
+        belongs to it, so it needs no transaction around.
+        """
+        rows = _document([event_values(event) for event in added])["rows"]
+        news = _news(connection, [change["key"] for change in changes])
+        return list(connection.scalars(_APPEND, {**_document(changes), **news, "added": rows}))
+
     def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
         """One statement."""
         grown = connection.execute(_GROW_SESSIONS, _document(growth))
@@ -51,11 +63,8 @@ class PostgresBulk:
 
     def log(self, connection: Connection, added: Sequence[Event], run_ids: Iterable[str]) -> None:
         """One statement, and one notification, which the server sends at COMMIT."""
-        payload = " ".join([origin(connection.engine), *run_ids])
-        if len(payload) > _MOST_BYTES:
-            payload = origin(connection.engine)
         rows = _document([event_values(event) for event in added])
-        connection.execute(_LOG, {**rows, "channel": CHANNEL, "payload": payload})
+        connection.execute(_LOG, {**rows, **_news(connection, run_ids)})
 
 
 def origin(engine: Engine) -> str:
@@ -71,6 +80,13 @@ def told_runs(payload: str, listener: str) -> list[str | None]:
     return [*run_ids] or [None]
 
 
+def _news(connection: Connection, run_ids: Iterable[str]) -> dict[str, str]:
+    payload = " ".join([origin(connection.engine), *run_ids])
+    if len(payload) > _MOST_BYTES:
+        payload = origin(connection.engine)
+    return {"channel": CHANNEL, "payload": payload}
+
+
 def _document(rows: Sequence[Values]) -> dict[str, str]:
     return {"rows": to_json(rows).decode()}
 
@@ -80,21 +96,19 @@ def _types(table: Table) -> dict[str, str]:
     return {column.name: column.type.compile(dialect) for column in table.columns}
 
 
-def _given(columns: dict[str, str]) -> str:
+def _given(columns: dict[str, str], document: str = "rows") -> str:
     """The document as rows with these columns and types."""
     typed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-    return f"json_to_recordset(CAST(:rows AS json)) AS given({typed})"
+    return f"json_to_recordset(CAST(:{document} AS json)) AS given({typed})"
 
 
-def _one_by_one(
-    table: Table, given: str, condition: str, change: str, returning: str
-) -> TextClause:
+def _one_by_one(table: Table, given: str, condition: str, change: str, returning: str) -> str:
     """A change of the rows that `given.key` names, in that order, where the condition holds.
 
     Each row is locked before it is judged, so what another transaction did meanwhile counts. The
     inner query keeps the server from any other order or way than one look into the key's index.
     """
-    return text(
+    return (
         f"WITH given AS MATERIALIZED (SELECT * FROM {given}), held AS MATERIALIZED"
         f" (SELECT key FROM given CROSS JOIN LATERAL (SELECT FROM {table.name} AS stored"
         f" WHERE stored.id = given.key AND {condition} FOR NO KEY UPDATE) AS locked)"
@@ -115,22 +129,37 @@ def _changed(column: str) -> str:
     return f"CASE WHEN given.state IS NULL THEN {stored} ELSE {changed} END"
 
 
-def _change_runs() -> TextClause:
+def _update_runs(columns: Iterable[str], given: Callable[[str], str]) -> str:
     types = _types(runs)
-    columns = {name: types[name] for name in CHANGED}
     keys = {"key": types["id"], "guard_owner": types["lease_owner"]}
-    given = _given(columns | keys | {"guard_token": types["fencing_token"]})
+    typed = {name: types[name] for name in columns} | keys
+    rows = _given(typed | {"guard_token": types["fencing_token"]})
     condition = guard(_from_given, "stored.")
-    return _one_by_one(runs, given, condition, assignments(CHANGED, _changed), "stored.id")
+    return _one_by_one(runs, rows, condition, assignments(columns, given), "stored.id")
 
 
-_CHANGE_RUNS = _change_runs()
-_GROW_SESSIONS = _one_by_one(
-    sessions,
-    _given({"key": "VARCHAR", "added": "INTEGER", "moment": "TIMESTAMP WITH TIME ZONE"}),
-    "true",
-    "message_count = message_count + given.added, updated_at = given.moment",
-    "stored.id, message_count",
+def _insert_text(table: Table, document: str = "rows") -> str:
+    columns = _types(table)
+    names = ", ".join(columns)
+    return f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {_given(columns, document)}"
+
+
+_TELL = "pg_notify(:channel, :payload)"
+_LOG = text(f"WITH added AS ({_insert_text(events)}) SELECT {_TELL}")
+_CHANGE_RUNS = text(_update_runs(CHANGED, _changed))
+_APPEND = text(
+    f"WITH changed AS ({_update_runs(APPENDED, _from_given)}), added AS"
+    f" ({_insert_text(events, 'added')} WHERE run_id IN (SELECT id FROM changed))"
+    f" SELECT id, {_TELL} FROM changed"
+)
+_GROW_SESSIONS = text(
+    _one_by_one(
+        sessions,
+        _given({"key": "VARCHAR", "added": "INTEGER", "moment": "TIMESTAMP WITH TIME ZONE"}),
+        "true",
+        "message_count = message_count + given.added, updated_at = given.moment",
+        "stored.id, message_count",
+    )
 )
 
 
@@ -145,12 +174,3 @@ def _upsert(table: Table) -> TextClause:
     others = [column.name for column in table.columns if not column.primary_key]
     values = assignments(others, lambda name: f"excluded.{name}")
     return text(f"{_insert_text(table)} ON CONFLICT ({key}) DO UPDATE SET {values}")
-
-
-def _insert_text(table: Table) -> str:
-    columns = _types(table)
-    names = ", ".join(columns)
-    return f"INSERT INTO {table.name} ({names}) SELECT {names} FROM {_given(columns)}"
-
-
-_LOG = text(f"WITH added AS ({_insert_text(events)}) SELECT pg_notify(:channel, :payload)")

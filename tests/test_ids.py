@@ -14,12 +14,19 @@ FORM = re.compile("evt_[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}")
 
 
 def test_an_id_is_the_hex_form_of_a_random_uuid() -> None:
-    made = [new_id("evt_") for _ in range(1000)]
+    made = [new_id("evt_") for _ in range(20_000)]
     assert all(FORM.fullmatch(one) for one in made)
     for place in range(32):
         # The version is fixed, and of the variant's digit half.
         digits = {one[4 + place] for one in made}
         assert len(digits) == {12: 1, 16: 4}.get(place, 16)
+
+
+def test_ids_made_after_one_another_begin_alike_and_end_at_random() -> None:
+    made = [new_id("evt_") for _ in range(6400)]
+    heads, tails = {one[:16] for one in made}, {one[16:] for one in made}
+    assert 100 <= len(heads) <= 101
+    assert len(tails) == len(made)
 
 
 def test_threads_never_make_the_same_id() -> None:

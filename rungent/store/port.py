@@ -61,6 +61,12 @@ class Commit:
     tokens: tuple[ActionToken, ...] = ()
     appends: bool = False
 
+    @property
+    def only_events(self) -> bool:
+        """Whether the log grows, and nothing else changes or comes with it."""
+        others = (self.messages, self.claims, self.interactions, self.tasks, self.tokens)
+        return self.appends and not any(others)
+
 
 @dataclass(frozen=True, slots=True)
 class Creation:

@@ -130,7 +130,7 @@ async def _through_store(
             for _ in range(2):
                 # The first time warms up.
                 runs = [await create_running(store) for _ in range(at_once)]
-                made = {run.id: _steps(run, _each(at_once, commits)) for run in runs}
+                made = _steps(runs, _each(at_once, commits))
                 if kind in SERVERS:
                     _analyze(postgres)
                 gc.collect()
@@ -154,11 +154,12 @@ def _analyze(postgres: str) -> None:
         connection.execute("VACUUM ANALYZE")
 
 
-def _steps(run: Run, count: int) -> list[Commit]:
-    """The transitions of a run, made beforehand."""
-    made = [step(run)]
-    while len(made) < count:
-        made.append(step(made[-1].run))
+def _steps(runs: Sequence[Run], count: int) -> dict[str, list[Commit]]:
+    """The transitions of each run, made beforehand in the order in which they will come."""
+    made = {run.id: [step(run)] for run in runs}
+    for _ in range(count - 1):
+        for transitions in made.values():
+            transitions.append(step(transitions[-1].run))
     return made
 
 
@@ -173,12 +174,12 @@ async def _raw(kind: str, postgres: str, at_once: int, commits: int) -> tuple[fl
             if kind == "sqlite"
             else (lambda: psycopg.connect(f"postgresql{postgres}"))
         )
-        made = [_steps(run, _each(at_once, commits)) for run in runs]
+        made = _steps(runs, _each(at_once, commits))
         with closing(connect()) as connection:
             if kind == "sqlite":
                 connection.execute("PRAGMA synchronous = NORMAL")
             began = time.perf_counter()
-            for batch in zip(*made, strict=True):
+            for batch in zip(*made.values(), strict=True):
                 started = time.perf_counter()
                 _append(connection, batch, "?" if kind == "sqlite" else "%s")
                 delays.append(time.perf_counter() - started)

@@ -36,6 +36,7 @@ class Breaker:
     """Breaks the next COMMIT of an engine, before or after it takes effect."""
 
     def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         self._mode: str | None = None
         self._refusals = 0
         self.refused: list[float] = []
@@ -253,3 +254,22 @@ async def test_a_stored_commit_is_recognised_after_others_came_on_top(
         assert await scene.store.cancel_run(scene.run.id, lambda _: made) == made.run
     stored = await scene.store.get_run(scene.run.id)
     assert (stored.status, stored.version) == (RunStatus.CANCELLED, 3)
+
+
+@pytest.mark.parametrize("scene", ["psycopg"], indirect=True)
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_an_append_whose_connection_broke_is_stored_once(
+    scene: Scene, moment: str, autojump_clock: MockClock
+) -> None:
+    """It is one statement without a COMMIT: it may have taken effect, or may not."""
+    broke: list[str] = []
+
+    def break_once(*arguments: object) -> None:
+        statement = str(arguments[2])
+        if not broke:
+            broke.append(statement)
+            raise OperationalError(statement, {}, OSError(), connection_invalidated=True)
+
+    event.listen(scene.breaker.engine, f"{moment}_cursor_execute", break_once)
+    assert await commit(scene)
+    assert "pg_notify" in broke[0]

@@ -188,6 +188,7 @@ async def test_a_stale_unit_does_not_spoil_the_batch(driven: tuple[Engine, list[
     verdicts = write_batch(engine, units)
     assert [type(verdict) for verdict in verdicts] == [type(None), StaleRun, type(None), type(None)]
     assert await stored_versions(engine, runs) == [2, 1, 2, 2]
+    assert await stored_events(engine, runs) == [1, 0, 1, 1]
 
 
 async def test_a_unit_that_the_database_refuses_does_not_spoil_the_batch(
@@ -203,6 +204,7 @@ async def test_a_unit_that_the_database_refuses_does_not_spoil_the_batch(
     expected = [type(None), type(None), IntegrityError, type(None)]
     assert [type(verdict) for verdict in verdicts] == expected
     assert await stored_versions(engine, runs) == [3, 2, 1, 2]
+    assert await stored_events(engine, runs) == [2, 1, 0, 1]
 
 
 async def test_a_batch_that_was_stored_although_its_commit_failed_is_recognised(
@@ -238,3 +240,9 @@ async def stored_versions(engine: Engine, runs: Sequence[Run]) -> list[int]:
     store = SQLAlchemyStore(engine, inline=True)
     async with store.open():
         return [(await store.get_run(run.id)).version for run in runs]
+
+
+async def stored_events(engine: Engine, runs: Sequence[Run]) -> list[int]:
+    store = SQLAlchemyStore(engine, inline=True)
+    async with store.open():
+        return [len(await store.list_events(run.id, after=0, limit=9)) for run in runs]
