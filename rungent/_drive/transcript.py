@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rungent._lifecycle.offer import offer_of
-from rungent._lifecycle.prompt import BYTES_PER_TOKEN, Entry, entry_of, fit, system_text
+from rungent._lifecycle.prompt import BYTES_PER_TOKEN, entry_of, fit, system_text
 from rungent.agent import Agent
 from rungent.ids import new_call_id
 from rungent.llm.port import Echo, ModelRequest
@@ -22,7 +22,11 @@ class Transcript:
     def __init__(self, agent: Agent, messages: Iterable[Message]) -> None:
         self._agent = agent
         self._offer = offer_of(agent)
-        self._entries: list[Entry] = []
+        self._wires: list[Mapping[str, Any]] = []
+        # Where an exchange begins, and how many bytes come before each message: a request is cut
+        # to its budget without a look at every message.
+        self._cuts = [0]
+        self._before = [0]
         self._call_ids: set[str] = set()
         self._results: dict[str, str] = {}
         self._echo: tuple[tuple[str, ...], Echo] | None = None
@@ -37,7 +41,11 @@ class Transcript:
             if message.tool_call_id is not None:
                 self._results[message.tool_call_id] = message.content
             echo = self._echo[1] if ids and self._echo and self._echo[0] == ids else None
-            self._entries.append(entry_of(message, echo))
+            entry = entry_of(message, echo)
+            if self._wires and message.role == "user":
+                self._cuts.append(len(self._wires))
+            self._wires.append(entry.wire)
+            self._before.append(self._before[-1] + entry.size)
 
     def expect_echo(self, calls: Iterable[ToolCall], echo: Echo | None) -> None:
         """Keep what the provider wants back with the message that will hold these calls."""
@@ -79,9 +87,8 @@ class Transcript:
             if text != self._system[0]:
                 self._system = (text, len(dump_json({"messages": [system]}).encode()))
             fixed = self._system[1] + tools.size
-            begin = fit(self._entries, budget * BYTES_PER_TOKEN - fixed)
+            begin = fit(self._cuts, self._before, budget * BYTES_PER_TOKEN - fixed)
             if not begin:
                 break
-        messages: list[Mapping[str, Any]] = [system]
-        messages.extend(entry.wire for entry in self._entries[begin:])
-        return ModelRequest(messages=tuple(messages), tools=tools.specs, model=self._agent.model)
+        messages = (system, *self._wires[begin:])
+        return ModelRequest(messages=messages, tools=tools.specs, model=self._agent.model)

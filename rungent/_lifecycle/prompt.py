@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,6 @@ CORRECTION = (
 class Entry:
     """A transcript message in the provider's form, with its share of the request in bytes."""
 
-    role: str
     wire: Mapping[str, Any]
     size: int
 
@@ -57,7 +57,7 @@ def entry_of(message: Message, echo: Echo | None = None) -> Entry:
         ]
     if echo is not None:
         wire = {**echo.message, **wire}
-    return Entry(message.role, wire, len(dump_json(wire).encode()) + len(","))
+    return Entry(wire, len(dump_json(wire).encode()) + len(","))
 
 
 def system_text(instructions: str, context: str, *, left_out: bool, correction: bool) -> str:
@@ -72,20 +72,12 @@ def system_text(instructions: str, context: str, *, left_out: bool, correction: 
     return "\n\n".join(parts)
 
 
-def fit(entries: Sequence[Entry], budget_bytes: int) -> int:
-    """The index of the first entry to send, so that the rest fits into the budget.
+def fit(cuts: Sequence[int], before: Sequence[int], most: int) -> int:
+    """The index of the first entry to send, so that the rest has at most `most` bytes.
 
-    Whole exchanges are left out, oldest first; an exchange begins with a user message. The last
-    one, that of the current run, is always sent.
+    `before` has the bytes before each entry, and at the end those of all. Whole exchanges are
+    left out, oldest first: `cuts` are the entries at which they begin, the first of all among
+    them. The last exchange, that of the current run, is always sent.
     """
-    starts = [index for index, entry in enumerate(entries) if entry.role == "user"]
-    if not starts:
-        return 0
-    left = sum(entry.size for entry in entries)
-    begin = 0
-    for following in starts[1:] if starts[0] == 0 else starts:
-        if left <= budget_bytes:
-            break
-        left -= sum(entry.size for entry in entries[begin:following])
-        begin = following
-    return begin
+    enough = bisect_left(cuts, before[-1] - most, key=before.__getitem__)
+    return cuts[min(enough, len(cuts) - 1)]

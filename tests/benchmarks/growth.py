@@ -43,17 +43,18 @@ CALLS_A_TURN = 8
 
 @dataclass(frozen=True)
 class Size:
-    """What is compared with what: messages, turns with eight writes each, events."""
+    """What is compared with what, messages, turns with eight writes, events; and how often."""
 
     messages: tuple[int, int] = (20, 2_000)
     turns: int = 120
-    events: tuple[int, int] = (20, 20_000)
+    events: tuple[int, int] = (100, 20_000)
     repeats: int = 9
+    tries: int = 49
     servers: Sequence[str] = ("psycopg", "asyncpg")
 
 
 FULL = Size()
-TINY = Size(messages=(2, 4), turns=4, events=(2, 4), repeats=1, servers=())
+TINY = Size(messages=(2, 4), turns=4, events=(2, 4), repeats=1, tries=1, servers=())
 
 
 async def measure(size: Size = FULL) -> list[Sheet]:
@@ -237,24 +238,34 @@ async def _writes(size: Size) -> Sheet:
 async def _logs(kinds: Sequence[str], postgres: str, size: Size) -> Sheet:
     found: dict[str, list[float]] = {}
     for kind in kinds:
-        for length in size.events:
-            for name, took in (await _at_length(kind, postgres, length, size.repeats)).items():
-                found.setdefault(f"{kind}: {name}", []).append(took)
+        for name, both in (await _side_by_side(kind, postgres, size)).items():
+            found[f"{kind}: {name}"] = [statistics.median(times) for times in both]
     few, many = size.events
-    title = f"ms at {few} and at {many:,} events of the run; medians of {size.repeats}"
-    return _compared(title, (f"{few}", f"{many:,}"), found, "")
+    title = f"ms at {few} and at {many:,} events of the run; medians of {size.tries}"
+    return _compared(title, (f"{few}", f"{many:,}"), found, "The runs take turns.")
 
 
-async def _at_length(kind: str, postgres: str, length: int, repeats: int) -> dict[str, float]:
+async def _side_by_side(
+    kind: str, postgres: str, size: Size
+) -> dict[str, tuple[list[float], list[float]]]:
+    """How long each operation took on the run with few and on the one with many events."""
     with tempfile.TemporaryDirectory() as folder:
         async with empty_store(kind, postgres, Path(folder)) as store:
-            run = await create_running(store)
-            begin = replace(step(run, events=length), tasks=(task_of(run),))
-            await store.commit(begin, owner=OWNER, token=1)
-            return {
-                name: statistics.median([await operation() for _ in range(repeats)])
-                for name, operation in _operations(store, run.id).items()
-            }
+            runs = [_operations(store, await _logged(store, events)) for events in size.events]
+            took: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in runs[0]}
+            for _ in range(size.tries):
+                for name, both in took.items():
+                    for times, operations in zip(both, runs, strict=True):
+                        times.append(await operations[name]())
+            return took
+
+
+async def _logged(store: Store, events: int) -> str:
+    """A run with this many events."""
+    run = await create_running(store)
+    begin = replace(step(run, events=events), tasks=(task_of(run),))
+    await store.commit(begin, owner=OWNER, token=1)
+    return run.id
 
 
 def _operations(store: Store, run_id: str) -> dict[str, Callable[[], Awaitable[float]]]:
