@@ -77,7 +77,10 @@ class GroupCommit:
             raise verdict
 
     async def _attempt(self, unit: DriveCommit) -> Verdict:
-        await self._outage.wait()
+        if self._outage.lasts:
+            await self._outage.wait()
+        else:
+            await trio.lowlevel.checkpoint_if_cancelled()
         entry = _Entry(unit)
         self._queue.append(entry)
         if self._leader:

@@ -33,8 +33,5 @@ class Outage:
         self._delay = 0
 
     async def wait(self) -> None:
-        """Wait for the next attempt; without an outage only look for a cancellation."""
-        if self.lasts:
-            await trio.sleep_until(self._until)
-        else:
-            await trio.lowlevel.checkpoint_if_cancelled()
+        """Wait for the next attempt."""
+        await trio.sleep_until(self._until)

@@ -5,14 +5,16 @@ Source: docs/persistence.md#sqlite.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from rungent.persistence.driver import begins_itself, run
 
-__all__ = ["configure", "data_version", "in_memory", "is_sqlite", "lock_for_writing"]
+__all__ = ["configure", "data_version", "in_memory", "is_sqlite", "learn_begin", "lock_for_writing"]
 
 BUSY_TIMEOUT_MS = 5000
 # Four times SQLite's own: pages that many commits change are copied once, not after each few.
@@ -25,6 +27,9 @@ _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
 )
 _DONE = "rungent_configured"
+_BEGINS = "rungent_begins"
+# It matches no row, but takes the lock.
+_CHANGE_NOTHING = "UPDATE rungent_runs SET version = version WHERE 0"
 
 
 def is_sqlite(engine: Engine) -> bool:
@@ -75,14 +80,29 @@ def lock_for_writing(connection: Connection, *, writes_first: bool) -> None:
     A transaction that reads before it writes fails with "database is locked" as soon as another
     process commits in between, and no timeout helps.
     """
-    if connection.dialect.name != "sqlite":
+    if connection.dialect.name != "sqlite" or (writes_first and connection.info.get(_BEGINS)):
         return
     if begins_itself(connection):
-        # A statement that matches nothing takes the lock.
         if not writes_first:
-            run(connection, "UPDATE rungent_runs SET version = version WHERE 0")
+            run(connection, _CHANGE_NOTHING)
     else:
         run(connection, "BEGIN IMMEDIATE")
+
+
+def learn_begin(connection: Connection) -> None:
+    """Find out whether the driver begins a transaction with the first change, as most do.
+
+    Then one that writes first need not be begun on this connection: a trip less for a driver
+    with a thread of its own.
+    """
+    if begins_itself(connection):
+        return
+    with suppress(DBAPIError):
+        # Before there are tables nothing is learnt.
+        run(connection, _CHANGE_NOTHING)
+    if begins_itself(connection):
+        run(connection, "ROLLBACK")
+        connection.info[_BEGINS] = True
 
 
 def data_version(connection: Connection) -> int:

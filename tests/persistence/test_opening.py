@@ -200,6 +200,7 @@ def _no_begin(engine: Engine) -> None:
 
 
 RECIPES: dict[str, tuple[Callable[[Engine], None], dict[str, Any]]] = {
+    "as it is": (lambda _: None, {}),
     "explicit begin": (_explicit_begin, {}),
     "no begin": (_no_begin, {}),
 }
@@ -227,3 +228,25 @@ async def test_transactions_are_real_whichever_way_the_host_begins_them(
         with pytest.raises(IntegrityError):
             await store.cancel_run(run.id, lambda _: doomed)
         assert await store.get_run(run.id) == taken.run
+
+
+@pytest.mark.parametrize(
+    ("recipe", "begin"), [("as it is", "BEGIN"), ("no begin", "BEGIN IMMEDIATE")]
+)
+async def test_a_commit_is_begun_by_the_driver_if_that_does_so_by_itself(
+    recipe: str, begin: str, tmp_path: Path
+) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'runs.db'}")
+    RECIPES[recipe][0](engine)
+    said: list[str] = []
+
+    def listen_in(driver: Any, _: object) -> None:
+        driver.set_trace_callback(said.append)
+
+    event.listen(engine, "connect", listen_in)
+    async with opened(SQLAlchemyStore(engine)) as store:
+        run = await create_running(store)
+        said.clear()
+        await store.commit(step(run), owner=OWNER, token=1)
+    assert [each.strip() for each in said if each.startswith("BEGIN")] == [begin]
+    assert [each.split()[0] for each in said] == ["BEGIN", "UPDATE", "INSERT", "COMMIT"]
