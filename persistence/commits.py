@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, select, update
 
 from rungent.errors import StaleRun
+from rungent.persistence.autocommit import commits_itself
 from rungent.persistence.bulk import CHANGED, Bulk, Contested, SqliteBulk, Values
 from rungent.persistence.mapping import (
     appended_values,
@@ -129,10 +130,15 @@ def is_append(connection: Connection, units: Sequence[DriveCommit]) -> bool:
 
 
 def append_all(connection: Connection, units: Sequence[DriveCommit]) -> list[bool]:
-    """Store those units that still hold their run, in one statement; says which."""
+    """Store those units that still hold their run; says which.
+
+    One statement, which commits itself where it can: when the connection breaks meanwhile, the
+    units may be stored.
+    """
     ordered = sorted(units, key=lambda unit: unit.commit.run.id)
     added = [event for unit in ordered for event in unit.commit.events]
-    changed = set(_POSTGRES.append(connection, [*map(_guarded, ordered)], added))
+    with commits_itself(connection):
+        changed = set(_POSTGRES.append(connection, [*map(_guarded, ordered)], added))
     return [unit.commit.run.id in changed for unit in units]
 
 

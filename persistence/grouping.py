@@ -178,11 +178,10 @@ def write_batch(source: Source, units: Sequence[DriveCommit]) -> list[Verdict]:
 
 def _together(connection: Connection, units: Sequence[DriveCommit]) -> list[bool] | Unsure:
     if is_append(connection, units):
-        # One statement is a transaction by itself: no BEGIN and no COMMIT go back and forth. A
-        # connection that breaks during it leaves open what happened, as one during COMMIT does;
-        # whoever finds the database unreachable repeats the unit as one that may be stored.
-        connection.execution_options(isolation_level="AUTOCOMMIT")
-        return transact(connection, partial(append_all, units=units), writes_first=True)
+        try:
+            return transact(connection, partial(append_all, units=units), writes_first=True)
+        except Unreachable as away:
+            return Unsure(None, away.error)
     try:
         return transact(connection, partial(commit_all, units=units), writes_first=True)
     except Contested:

@@ -5,16 +5,14 @@ Source: docs/persistence.md#sqlite.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from rungent.persistence.driver import begins_itself, run
 
-__all__ = ["configure", "data_version", "in_memory", "is_sqlite", "learn_begin", "lock_for_writing"]
+__all__ = ["configure", "data_version", "in_memory", "is_sqlite", "lock_for_writing"]
 
 BUSY_TIMEOUT_MS = 5000
 # Four times SQLite's own: pages that many commits change are copied once, not after each few.
@@ -80,29 +78,29 @@ def lock_for_writing(connection: Connection, *, writes_first: bool) -> None:
     A transaction that reads before it writes fails with "database is locked" as soon as another
     process commits in between, and no timeout helps.
     """
-    if connection.dialect.name != "sqlite" or (writes_first and connection.info.get(_BEGINS)):
+    if connection.dialect.name != "sqlite":
         return
     if begins_itself(connection):
         if not writes_first:
             run(connection, _CHANGE_NOTHING)
-    else:
-        run(connection, "BEGIN IMMEDIATE")
-
-
-def learn_begin(connection: Connection) -> None:
-    """Find out whether the driver begins a transaction with the first change, as most do.
-
-    Then one that writes first need not be begun on this connection: a trip less for a driver
-    with a thread of its own.
-    """
-    if begins_itself(connection):
         return
-    with suppress(DBAPIError):
-        # Before there are tables nothing is learnt.
+    # Hosts share the connections of pools, and may change how those begin.
+    if connection.connection.is_detached and _change_begins(connection, learn=not writes_first):
+        return
+    run(connection, "BEGIN IMMEDIATE")
+
+
+def _change_begins(connection: Connection, *, learn: bool) -> bool:
+    """Whether the driver begins a transaction with the first change by itself, as most do.
+
+    Then BEGIN is a trip too many for one with a thread of its own. What is not known yet is
+    learnt from a change that takes the lock, which is what a transaction that reads first needs.
+    """
+    known: bool | None = connection.info.get(_BEGINS)
+    if learn and known is not False:
         run(connection, _CHANGE_NOTHING)
-    if begins_itself(connection):
-        run(connection, "ROLLBACK")
-        connection.info[_BEGINS] = True
+        known = connection.info[_BEGINS] = begins_itself(connection)
+    return bool(known)
 
 
 def data_version(connection: Connection) -> int:

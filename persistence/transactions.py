@@ -1,7 +1,8 @@
 """One transaction, and what is known when it fails.
 
 Whatever fails before COMMIT stored nothing: the server rolls back what it was not told to commit.
-When COMMIT itself fails, nobody knows, and the answer must be read back.
+When COMMIT itself fails, nobody knows, and the answer must be read back. So it is with a change
+that commits itself, see `commits.append_all`, when the connection breaks.
 Source: docs/persistence.md#outages.
 """
 
@@ -68,7 +69,10 @@ def connect(source: Source) -> AbstractContextManager[Connection]:
 def transact(
     connection: Connection, change: Callable[[Connection], T], *, writes_first: bool
 ) -> T | Unsure:
-    """Make the change and commit it. An exception means that nothing was stored."""
+    """Make the change and commit it. An exception means that nothing was stored.
+
+    Only of a change that commits itself Unreachable does not say so.
+    """
     transaction = connection.begin()
     try:
         lock_for_writing(connection, writes_first=writes_first)

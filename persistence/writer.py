@@ -12,7 +12,7 @@ from types import TracebackType
 
 from sqlalchemy import Connection, Engine
 
-from rungent.persistence.sqlite import data_version, learn_begin
+from rungent.persistence.sqlite import data_version
 
 __all__ = ["Writer"]
 
@@ -35,7 +35,6 @@ class Writer:
             self._opened += 1
             # It no longer counts in the pool, so that readers have all of that.
             self._kept.detach()
-            learn_begin(self._kept)
         return _Use(self, self._kept)
 
     def others(self) -> tuple[int, int]:

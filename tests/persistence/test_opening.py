@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -230,20 +231,25 @@ async def test_transactions_are_real_whichever_way_the_host_begins_them(
         assert await store.get_run(run.id) == taken.run
 
 
+@pytest.mark.parametrize("kind", FILE_KINDS)
 @pytest.mark.parametrize(
     ("recipe", "begin"), [("as it is", "BEGIN"), ("no begin", "BEGIN IMMEDIATE")]
 )
 async def test_a_commit_is_begun_by_the_driver_if_that_does_so_by_itself(
-    recipe: str, begin: str, tmp_path: Path
+    kind: str, recipe: str, begin: str, tmp_path: Path
 ) -> None:
-    engine = create_engine(f"sqlite:///{tmp_path / 'runs.db'}")
-    RECIPES[recipe][0](engine)
+    engine = make_engine(kind, tmp_path)
+    plain = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+    RECIPES[recipe][0](plain)
     said: list[str] = []
 
-    def listen_in(driver: Any, _: object) -> None:
-        driver.set_trace_callback(said.append)
+    def listen_in(connection: Any, _: object) -> None:
+        if isinstance(engine, AsyncEngine):
+            connection.run_async(methodcaller("set_trace_callback", said.append))
+        else:
+            connection.set_trace_callback(said.append)
 
-    event.listen(engine, "connect", listen_in)
+    event.listen(plain, "connect", listen_in)
     async with opened(SQLAlchemyStore(engine)) as store:
         run = await create_running(store)
         said.clear()
