@@ -12,13 +12,14 @@ from types import TracebackType
 
 from sqlalchemy import Connection, Engine
 
+from rungent.errors import RungentError
 from rungent.persistence.sqlite import data_version
 
 __all__ = ["Writer"]
 
 
 class Writer:
-    """A source of connections that always gives the same, until something fails on it.
+    """A source of connections that always gives the same, until the database fails on it.
 
     Used by one job at a time; the store's lock of writers sees to that.
     """
@@ -65,7 +66,7 @@ class _Use:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        if kind is not None:
+        if kind is not None and not issubclass(kind, RungentError):
             self._writer.close()
         elif self._connection.in_transaction():
             self._connection.rollback()

@@ -15,10 +15,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from trio.testing import MockClock
 
+from rungent.errors import ActiveRunConflict, StaleRun
 from rungent.persistence import SQLAlchemyStore
 from rungent.records import Run
 from rungent.testing.clock import HoldAutojump
-from rungent.testing.store_samples import OWNER, create_running, session_of, step
+from rungent.testing.store_samples import OWNER, create_running, creation_of, session_of, step
 from tests.persistence.stores import FILE_KINDS, checked_out, make_engine, opened
 
 
@@ -85,6 +86,21 @@ async def test_after_a_failure_the_next_write_has_a_new_connection(watched: Watc
     assert watched.closed > before
     assert stored.id not in str(caught.value)
     await _advance(watched.store, run)
+
+
+async def test_a_refusal_leaves_the_connection_and_nothing_of_what_was_refused(
+    watched: Watched,
+) -> None:
+    run = await create_running(watched.store)
+    again = creation_of(await watched.store.get_session(run.session_id))
+    before = watched.closed
+    with pytest.raises(ActiveRunConflict):
+        await watched.store.create_run(again)
+    with pytest.raises(StaleRun):
+        await watched.store.cancel_run(run.id, lambda found: step(step(found).run))
+    assert watched.closed == before
+    assert await watched.store.get_run(run.id) == run
+    assert (await _advance(watched.store, run)).version == run.version + 1
 
 
 async def test_a_connection_that_died_between_two_writes_is_replaced(watched: Watched) -> None:
