@@ -79,6 +79,10 @@ class Worker:
                         task_status.started()
                     elif message["id"] in self._waiting:
                         await self._waiting[message["id"]].send(message)
+        except trio.Cancelled:
+            # While it starts, nobody else knows of it yet, and its end is waited for below.
+            self.process.kill()
+            raise
         finally:
             self.alive = False
             for waiting in self._waiting.values():

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
+from tests.kills.fleet import Worker
 from tests.kills.trial import Accounts, Trial
 from tests.persistence.stores import FILE_KINDS, POSTGRES_KINDS
 
@@ -48,3 +53,15 @@ async def test_workers_that_are_killed_over_one_sqlite_file_lose_nothing_and_do_
     assert accounts.problems == []
     assert (accounts.duplicates, accounts.gaps) == (0, 0)
     assert accounts.runs.total() == 24
+
+
+async def test_a_worker_that_is_given_up_while_it_starts_is_killed(tmp_path: Path) -> None:
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    worker = Worker(process, tmp_path / "worker.log")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(nursery.start, worker.listen)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert process.returncode == -signal.SIGKILL
