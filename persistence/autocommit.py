@@ -44,7 +44,7 @@ def _is_plain(connection: Connection) -> bool:
     if connection.dialect.driver == "asyncpg":
         busy = driver.is_closed() or driver.is_in_transaction()
         return not busy and adapted.isolation_level is None
-    if connection.dialect.driver in ("psycopg", "psycopg_async"):
+    if connection.dialect.driver == "psycopg":
         idle: bool = driver.info.transaction_status.name == "IDLE"
         return idle and not driver.autocommit and driver.isolation_level is None
     return False

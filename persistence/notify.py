@@ -153,7 +153,6 @@ class _PsycopgEar:
 _EARS: dict[str, Callable[[Engine, Hear, trio.lowlevel.TrioToken], _Ear]] = {
     "asyncpg": _AsyncpgEar,
     "psycopg": _PsycopgEar,
-    "psycopg_async": _PsycopgEar,
 }
 
 

@@ -42,9 +42,9 @@ class PostgresBulk:
         `changes` as for `change_runs`, with the columns of APPENDED. One statement with all that
         belongs to it, so it needs no transaction around.
         """
-        rows = _document([event_values(event) for event in added])["rows"]
+        documents = _document(changes) | _document(map(event_values, added), "added")
         news = _news(connection, [change["key"] for change in changes])
-        return list(connection.scalars(_APPEND, {**_document(changes), **news, "added": rows}))
+        return list(connection.scalars(_APPEND, documents | news))
 
     def grow_sessions(self, connection: Connection, growth: Sequence[Values]) -> dict[str, int]:
         """One statement."""
@@ -63,8 +63,8 @@ class PostgresBulk:
 
     def log(self, connection: Connection, added: Sequence[Event], run_ids: Iterable[str]) -> None:
         """One statement, and one notification, which the server sends at COMMIT."""
-        rows = _document([event_values(event) for event in added])
-        connection.execute(_LOG, {**rows, **_news(connection, run_ids)})
+        rows = _document(map(event_values, added))
+        connection.execute(_LOG, rows | _news(connection, run_ids))
 
 
 def origin(engine: Engine) -> str:
@@ -87,8 +87,8 @@ def _news(connection: Connection, run_ids: Iterable[str]) -> dict[str, str]:
     return {"channel": CHANNEL, "payload": payload}
 
 
-def _document(rows: Sequence[Values]) -> dict[str, str]:
-    return {"rows": to_json(rows).decode()}
+def _document(rows: Iterable[Values], name: str = "rows") -> dict[str, str]:
+    return {name: to_json([*rows]).decode()}
 
 
 def _types(table: Table) -> dict[str, str]:

@@ -80,7 +80,7 @@ class Worker:
                     elif message["id"] in self._waiting:
                         await self._waiting[message["id"]].send(message)
         except trio.Cancelled:
-            # While it starts, nobody else knows of it yet, and its end is waited for below.
+            # Its end is waited for below, and while it starts nobody else knows of it.
             self.process.kill()
             raise
         finally:
@@ -126,8 +126,6 @@ class Fleet:
             try:
                 yield
             finally:
-                for worker in self.workers:
-                    worker.process.kill()
                 nursery.cancel_scope.cancel()
 
     async def start(self) -> None:
